@@ -223,7 +223,7 @@ async def test_a_socket_that_is_deleted_comes_back_and_is_registered(node: Node,
         assert node.offers[1].socket.is_socket()
 
 
-async def test_a_kubelet_socket_that_is_made_anew_is_registered_at_though_the_plugins_own_stayed(node: Node) -> None:
+async def test_a_plugin_registers_at_a_new_kubelet_socket_even_if_its_own_stayed(node: Node) -> None:
     offers: list[Offer] = []
     heard = anyio.Event()
 
@@ -253,7 +253,7 @@ async def test_a_plugin_that_ends_leaves_no_socket_and_is_away_at_once(node: Nod
         assert not node.offers[0].socket.exists()
 
 
-async def test_a_bad_request_is_answered_with_what_is_wrong_and_disturbs_nobody(node: Node) -> None:
+async def test_a_bad_request_gets_an_error_and_does_not_affect_others(node: Node) -> None:
     leds = Leds("red")
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(served(leds, node=node))
@@ -263,7 +263,7 @@ async def test_a_bad_request_is_answered_with_what_is_wrong_and_disturbs_nobody(
             await plugin.allocate(["blue"])  # type: ignore[list-item]
         channel = await stack.enter_async_context(grpc.aio.insecure_channel(f"unix:{offer.socket}"))
         call: Any = channel.unary_unary("/v1beta1.DevicePlugin/Allocate")
-        with pytest.raises(grpc.aio.AioRpcError, match="the request is no AllocateRequest"):
+        with pytest.raises(grpc.aio.AioRpcError, match="the request is not a valid AllocateRequest"):
             await call(b"\xff\xff")
         assert (await plugin.allocate(["red"])).env == {"LEDS": "red"}  # type: ignore[list-item]
     assert leds.allocated == [("red",)]

@@ -128,5 +128,5 @@ def test_a_project_that_does_not_use_it_does_not_load_it(root: Path) -> None:
 
 def test_fixtures_and_the_marker_are_explained_by_pytest(root: Path) -> None:
     shown = run(root, "--fixtures", "-v").stdout
-    assert "A whole node in this process, for this test alone." in shown
+    assert "A whole node in this process, for one test." in shown
     assert "@pytest.mark.devlet(**options)" in run(root, "--markers").stdout

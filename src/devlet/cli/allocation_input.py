@@ -17,7 +17,7 @@ from devlet.errors import InvalidInput
 from devlet.objects.claims.overlaps import Ledger
 from devlet.objects.conversion import convert
 from devlet.objects.documents import copy
-from devlet.objects.identifiers import DriverName
+from devlet.objects.identifiers import DriverName, ObjectKey
 from devlet.objects.kind_rules import default
 from devlet.objects.kinds import BUILT_IN, Kind
 from devlet.objects.node_drivers import is_of_gone_driver
@@ -28,9 +28,8 @@ from devlet.objects.types.pod import Pod
 from devlet.objects.types.slice import Device, ResourceSlice
 from devlet.objects.types.taint_rule import DeviceTaintRule
 
-__all__ = ["KINDS", "Key", "Objects", "stored", "text_of"]
+__all__ = ["KINDS", "Objects", "stored", "text_of"]
 
-Key = tuple[str, str]
 """Namespace, which may be empty, and name."""
 
 _VIEWS: Final[dict[str, type[Any]]] = {
@@ -50,7 +49,7 @@ def stored(document: Document, kind: Kind) -> Document:
     return default(copy(convert(document, kind.storage_version)), now=datetime.now(UTC))
 
 
-def text_of(key: Key) -> str:
+def text_of(key: ObjectKey) -> str:
     return "/".join(part for part in key if part)
 
 
@@ -58,14 +57,14 @@ def text_of(key: Key) -> str:
 class Objects:
     """In the order in which they were found. `documents` are those of claims."""
 
-    nodes: dict[Key, Node] = field(default_factory=dict)
-    classes: dict[Key, DeviceClass] = field(default_factory=dict)
-    slices: dict[Key, ResourceSlice] = field(default_factory=dict)
-    claims: dict[Key, ResourceClaim] = field(default_factory=dict)
-    templates: dict[Key, Document] = field(default_factory=dict)
-    rules: dict[Key, DeviceTaintRule] = field(default_factory=dict)
-    pods: dict[Key, Pod] = field(default_factory=dict)
-    documents: dict[Key, Document] = field(default_factory=dict)
+    nodes: dict[ObjectKey, Node] = field(default_factory=dict)
+    classes: dict[ObjectKey, DeviceClass] = field(default_factory=dict)
+    slices: dict[ObjectKey, ResourceSlice] = field(default_factory=dict)
+    claims: dict[ObjectKey, ResourceClaim] = field(default_factory=dict)
+    templates: dict[ObjectKey, Document] = field(default_factory=dict)
+    rules: dict[ObjectKey, DeviceTaintRule] = field(default_factory=dict)
+    pods: dict[ObjectKey, Pod] = field(default_factory=dict)
+    documents: dict[ObjectKey, Document] = field(default_factory=dict)
 
     def add(self, document: Document, origin: str, *, is_default: bool = False) -> None:
         """A document as `stored` gives it. The same one may come twice, another one of its name not.
@@ -85,8 +84,8 @@ class Objects:
         if kind == "ResourceClaim":
             self.documents[key] = document
 
-    def _of(self, kind: str) -> dict[Key, Any]:
-        by_kind: dict[str, dict[Key, Any]] = {
+    def _of(self, kind: str) -> dict[ObjectKey, Any]:
+        by_kind: dict[str, dict[ObjectKey, Any]] = {
             "Node": self.nodes,
             "DeviceClass": self.classes,
             "ResourceSlice": self.slices,
@@ -105,7 +104,7 @@ class Objects:
         self.documents[key] = document
         return claim
 
-    def inventory(self, *, without: Sequence[Key] = (), hide: bool = False) -> Inventory:
+    def inventory(self, *, without: Sequence[ObjectKey] = (), hide: bool = False) -> Inventory:
         """Return the devices with the taints of rules, and what allocated claims hold, except the claims in `without`.
 
         With `hide`, leave out the devices of drivers that are gone from their node, as devlet's scheduler does."""

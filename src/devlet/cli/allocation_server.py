@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
-from devlet.cli.allocation_input import KINDS, Key, Objects, stored
+from devlet.cli.allocation_input import KINDS, Objects, stored
 from devlet.cli.resources import Resources
 from devlet.cli.session import Document, Session
 from devlet.errors import Forbidden, NotFound
+from devlet.objects.identifiers import ObjectKey
 
 __all__ = ["Server"]
 
@@ -33,7 +34,7 @@ class Server:
         for document in self._all(plural):
             objects.add(document, self._session.address, is_default=True)
 
-    def add(self, objects: Objects, plural: str, key: Key) -> bool:
+    def add(self, objects: Objects, plural: str, key: ObjectKey) -> bool:
         """Add one object. Whether there is one."""
         resource = self._resources.find(_full(plural))
         try:

@@ -6,10 +6,11 @@ Claims of a template are made as the claim controller would make them, but with 
 from dataclasses import dataclass
 
 from devlet.alloc.pools import node_matches
-from devlet.cli.allocation_input import Key, Objects, text_of
+from devlet.cli.allocation_input import Objects, text_of
 from devlet.cli.session import Document
 from devlet.errors import InvalidInput, NotFound
 from devlet.objects.claims.from_template import claim_from_template
+from devlet.objects.identifiers import ObjectKey
 from devlet.objects.pods.claims import is_made_for
 from devlet.objects.types.claim import ResourceClaim
 from devlet.objects.types.node import Node
@@ -23,7 +24,7 @@ class Subject:
     """`claims` have no devices yet, `allocated` have theirs; `made` are those that nobody has made yet."""
 
     kind: str
-    key: Key
+    key: ObjectKey
     claims: tuple[ResourceClaim, ...]
     allocated: tuple[ResourceClaim, ...] = ()
     pod: Pod | None = None
@@ -58,7 +59,7 @@ def _excluded(pod: Pod, node: Node) -> str:
     return ""
 
 
-def claim_subject(objects: Objects, key: Key) -> Subject:
+def claim_subject(objects: Objects, key: ObjectKey) -> Subject:
     claim = objects.claims[key]
     if claim.status.allocation is None:
         return Subject("claim", key, (claim,))
@@ -67,7 +68,7 @@ def claim_subject(objects: Objects, key: Key) -> Subject:
 
 def pod_subject(objects: Objects, pod: Pod) -> Subject:
     """Raises NotFound or InvalidInput that says what the pod lacks. Claims that are made are put among the objects."""
-    claims: dict[Key, ResourceClaim] = {}
+    claims: dict[ObjectKey, ResourceClaim] = {}
     made = []
     for entry in pod.spec.resource_claims:
         claim, is_new = _claim(objects, pod, entry)

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 from devlet.cli.session import Document
 from devlet.cli.tables import cell_text
-from devlet.objects.table_cells import duration, instant, number, text
+from devlet.objects.subdocuments import number, text
+from devlet.objects.table_cells import duration, instant
 
 HEADER = ["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"]
 _NEVER = datetime.min.replace(tzinfo=UTC)

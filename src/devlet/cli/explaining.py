@@ -10,7 +10,7 @@ from devlet.alloc.allocator import Allocator
 from devlet.alloc.explain import explain
 from devlet.alloc.explain.report import Explanation, NodeReport
 from devlet.alloc.features import Rules
-from devlet.cli.allocation_input import Key, Objects, text_of
+from devlet.cli.allocation_input import Objects, text_of
 from devlet.cli.allocation_source import Source
 from devlet.cli.allocation_subject import Subject, claim_subject, pod_subject
 from devlet.cli.session import Document
@@ -18,7 +18,7 @@ from devlet.cli.views import allocated, explanation, explanation_document, overl
 from devlet.control.search_time import FILTER_TIMEOUT, SearchTime
 from devlet.errors import InvalidInput, NotFound
 from devlet.objects.claims.overlaps import Overlap
-from devlet.objects.identifiers import DriverName
+from devlet.objects.identifiers import DriverName, ObjectKey
 from devlet.objects.types.claim import ResourceClaim
 from devlet.objects.types.node import Node
 
@@ -35,7 +35,7 @@ class Question:
     """`kind` is pod, claim, or empty: whichever there is."""
 
     kind: str
-    key: Key
+    key: ObjectKey
     node: str = ""
     all_nodes: bool = False
     seconds: float = FILTER_TIMEOUT

@@ -16,7 +16,8 @@ from devlet.cli.views import claim_row, slice_row
 from devlet.cli.views.awaited import driver_states
 from devlet.cli.views.slice import holders
 from devlet.errors import Forbidden, NotFound
-from devlet.objects.table_cells import Column, documents_at, text
+from devlet.objects.subdocuments import mappings, name, text
+from devlet.objects.table_cells import Column
 
 ON_NODE, ELSEWHERE = 1.0, 5.0  # seconds between two looks; a cluster has more to do than a devlet beside us
 _READY = "Prepared"
@@ -33,7 +34,7 @@ def joined(session: Session, scope: Scope, want: Wanted, objects: Sequence[Docum
 
 def followed(session: Session, scope: Scope, want: Wanted, *, wide: bool) -> Iterator[Document]:
     """A Table of what is there, and then of the rows that changed, each time we look."""
-    query = [*scope.query, *(("fieldSelector", f"metadata.name={name}") for name in want.names)]
+    query = [*scope.query, *(("fieldSelector", f"metadata.name={wanted}") for wanted in want.names)]
     path = want.resource.collection(scope.namespace)
     began = datetime.now(UTC)
     before: dict[str, object] = {}
@@ -74,7 +75,7 @@ def _claims(session: Session, scope: Scope, want: Wanted, claims: Sequence[Docum
         found = [view for key in _keys(claim) if (view := prepared.pop(key, None))]
         pairs.append((claim, found[0] if found else None))
     if not scope.query:
-        pairs += [(None, view) for view in prepared.values() if not want.names or _name(view) in want.names]
+        pairs += [(None, view) for view in prepared.values() if not want.names or name(view) in want.names]
 
     def look(now: datetime) -> Document:
         rows = (
@@ -89,17 +90,17 @@ def _claims(session: Session, scope: Scope, want: Wanted, claims: Sequence[Docum
 def _keys(claim: Document) -> Iterator[str]:
     """What its view may be found by."""
     yield text(claim, "metadata", "uid")
-    yield f"{text(claim, 'metadata', 'namespace')}/{_name(claim)}"
+    yield f"{text(claim, 'metadata', 'namespace')}/{name(claim)}"
 
 
 def _key(view: Document) -> str:
     """The claim's UID, since another one may have its name by now; the name if the node does not know the UID yet."""
-    return text(view, "spec", "uid") or f"{text(view, 'metadata', 'namespace')}/{_name(view)}"
+    return text(view, "spec", "uid") or f"{text(view, 'metadata', 'namespace')}/{name(view)}"
 
 
 def _is_open(view: Document) -> bool:
     """There is something to say of its drivers."""
-    return text(view, "status", "state") != _READY or bool(documents_at(view, "status", "waiting"))
+    return text(view, "status", "state") != _READY or bool(mappings(view, "status", "waiting"))
 
 
 def _all(session: Session, resource: Resource, namespace: str) -> list[Document] | None:
@@ -119,7 +120,3 @@ def _table(columns: Iterable[Column], rows: Iterable[tuple[Document, list[str]]]
 def _place(row: Document) -> str:
     metadata = row["object"].get("metadata") or {}
     return f"{metadata.get('namespace')}/{metadata.get('name')}/{metadata.get('uid')}"
-
-
-def _name(document: Document) -> str:
-    return text(document, "metadata", "name")

@@ -16,6 +16,7 @@ from devlet.cli.session import METADATA, Document, Query, Session
 from devlet.cli.tables import rows_of
 from devlet.errors import BadRequest, NotFound
 from devlet.node.devices.order import natural
+from devlet.objects import subdocuments
 
 _INTERVAL = 1.0  # seconds between two looks
 
@@ -74,7 +75,7 @@ def _names(session: Session, want: Wanted) -> Iterator[str]:
     for text in want.names:
         if name := _named(session, want.resource, text):
             yield name
-        elif matches := [_name(o) for o in _all(session, want.resource) if text in _called(o)]:
+        elif matches := [subdocuments.name(o) for o in _all(session, want.resource) if text in _called(o)]:
             yield from sorted(matches, key=natural)
         elif "/" in text:
             raise NotFound(f'{want.resource.name} "{text}" not found')
@@ -87,7 +88,7 @@ def _named(session: Session, resource: Resource, name: str) -> str:
     if "/" in name or "%" in name:
         return ""
     try:
-        return _name(session.get(resource.item("", name), accept=METADATA))
+        return subdocuments.name(session.get(resource.item("", name), accept=METADATA))
     except (NotFound, BadRequest):
         return ""
 
@@ -116,7 +117,3 @@ def _place(each: Document) -> str:
     """Of a row or an object: what it is told apart by."""
     metadata = each.get("object", each).get("metadata") or {}
     return f"{metadata.get('namespace')}/{metadata.get('name')}"
-
-
-def _name(view: Document) -> str:
-    return str((view.get("metadata") or {}).get("name") or "")

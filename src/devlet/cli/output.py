@@ -14,6 +14,7 @@ from devlet.cli.resources import Resource
 from devlet.cli.session import JSON, TABLE, Document
 from devlet.cli.tables import Columns, Layout, plain_table, rows_of
 from devlet.errors import InvalidInput
+from devlet.objects import subdocuments
 
 FORMATS = "json, yaml, wide, name, jsonpath=TEMPLATE or custom-columns=TITLE:PATH,…"
 
@@ -70,7 +71,7 @@ def printer(text: str, shown: Shown = Shown(), *, managed_fields: bool = False) 
         case "yaml", False:
             return _Documents(_yaml_text, managed_fields)
         case "name", False:
-            return _Each(lambda resource, o: f"{resource.kind_name}/{_name(o)}")
+            return _Each(lambda resource, o: f"{resource.kind_name}/{subdocuments.name(o)}")
         case (("jsonpath" | "custom-columns"), True):
             from devlet.cli import path_output
 
@@ -194,7 +195,3 @@ def _yaml_text(document: Document) -> str:
 
 def _table(found: Found) -> Document:
     return found.document if found.document.get("kind") == "Table" else plain_table(found.objects)
-
-
-def _name(document: Document) -> str:
-    return str((document.get("metadata") or {}).get("name") or "")

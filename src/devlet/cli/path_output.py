@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 
-from devlet.cli import jsonpath
 from devlet.cli.output import Found, Printer, as_list
 from devlet.cli.session import JSON, Document
 from devlet.cli.tables import Layout, printable
 from devlet.errors import InvalidInput
+from devlet.objects import json_path
 
 NONE = "<none>"
 
 
 def printer(kind: str, text: str, *, headers: bool) -> Printer:
-    return Template(jsonpath.template(text)) if kind == "jsonpath" else CustomColumns(text, headers)
+    return Template(json_path.template(text)) if kind == "jsonpath" else CustomColumns(text, headers)
 
 
 class Template:
@@ -21,7 +21,7 @@ class Template:
     accept = JSON
     end = ""
 
-    def __init__(self, template: jsonpath.Template) -> None:
+    def __init__(self, template: json_path.Template) -> None:
         self._template = template
 
     def all(self, found: Sequence[Found], *, single: bool) -> Iterator[str]:
@@ -54,15 +54,15 @@ class CustomColumns:
         return self._layout.lines(rows + [[_values(path, o) for _, path in self._columns] for o in objects])
 
 
-def _values(path: jsonpath.Path, document: Document) -> str:
-    return printable(",".join(jsonpath.text_of(value) for value in path.find(document)).replace("\n", " ")) or NONE
+def _values(path: json_path.Path, document: Document) -> str:
+    return printable(",".join(json_path.text_of(value) for value in path.find(document)).replace("\n", " ")) or NONE
 
 
-def _custom_column(text: str) -> tuple[str, jsonpath.Path]:
+def _custom_column(text: str) -> tuple[str, json_path.Path]:
     title, colon, path = text.partition(":")
     if not colon or not title or not path:
         raise InvalidInput(f'custom column "{text}": expected TITLE:PATH, as in NAME:.metadata.name')
-    return title, jsonpath.path(path)
+    return title, json_path.relaxed_path(path)
 
 
 def _split(text: str) -> Iterator[str]:

@@ -6,10 +6,11 @@ the core group does not have. A devlet's views of its node are known without ask
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from devlet.cli.session import Document, Session, segment
 from devlet.errors import DevletError, NotFound
+from devlet.objects.subdocuments import mappings, text
 
 _DISCOVERY = ",".join(
     [
@@ -156,12 +157,12 @@ class Resources:
             raise DevletError(
                 f"{self._session.address} has no aggregated discovery: Kubernetes 1.27 or newer is needed"
             )
-        for group in _documents(found.get("items")):
-            name = (group.get("metadata") or {}).get("name") or ""
-            for version in _documents(group.get("versions")):
-                for resource in _documents(version.get("resources")):
+        for group in mappings(found, "items"):
+            name = text(group, "metadata", "name")
+            for version in mappings(group, "versions"):
+                for resource in mappings(version, "resources"):
                     if resource.get("verbs") and isinstance(resource.get("responseKind"), dict):
-                        yield _resource(str(name), str(version.get("version")), resource)
+                        yield _resource(name, str(version.get("version")), resource)
 
 
 def _resource(group: str, version: str, found: Document) -> Resource:
@@ -189,7 +190,3 @@ def view_named(text: str) -> Resource | None:
 
 def _first(resources: Sequence[Resource], name: str) -> Resource | None:
     return next((resource for resource in resources if resource.answers_to(name)), None)
-
-
-def _documents(value: Any) -> list[Document]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

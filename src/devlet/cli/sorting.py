@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-from devlet.cli import jsonpath
 from devlet.cli.output import Found
 from devlet.cli.tables import rows_of
+from devlet.objects import json_path
 
 
 def order_by(text: str) -> Callable[[list[Found]], list[Found]]:
     """Tables must have been asked for with whole objects, or there is nothing to sort them by."""
-    path = jsonpath.path(text)
+    path = json_path.relaxed_path(text)
 
     def order(found: list[Found]) -> list[Found]:
         if not found:
@@ -24,11 +24,11 @@ def order_by(text: str) -> Callable[[list[Found]], list[Found]]:
     return order
 
 
-def _key(path: jsonpath.Path, found: object) -> tuple[int, float, str]:
+def _key(path: json_path.Path, found: object) -> tuple[int, float, str]:
     """Numbers before texts, what has neither at the end."""
     match path.find(found):
         case [int() | float() as number, *_]:
             return 0, number, ""
         case [value, *_]:
-            return 1, 0, jsonpath.text_of(value)
+            return 1, 0, json_path.text_of(value)
     return 2, 0, ""

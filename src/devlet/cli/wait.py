@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import click
 
-from devlet.cli import jsonpath, node_views, selection
+from devlet.cli import node_views, selection
 from devlet.cli.options import (
     KubectlCommand,
     all_namespaces_option,
@@ -19,6 +19,7 @@ from devlet.cli.selection import Named, Scope
 from devlet.cli.session import Document, Session
 from devlet.cli.watching import deadline_in, states
 from devlet.errors import DevletError, InvalidInput, NotFound, Unavailable
+from devlet.objects import json_path
 
 Condition = Callable[[Document | None], bool]  # None: there is no such object
 
@@ -120,11 +121,11 @@ def _path(text: str) -> Condition:
     if equals and not value:
         raise InvalidInput(f"--for=jsonpath={text}: the value after = is missing")
     wanted = value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"" else value
-    found_by = jsonpath.path(path)
+    found_by = json_path.relaxed_path(path)
 
     def met(found: Document | None) -> bool:
         values = [] if found is None else found_by.find(found)
-        return bool(values) and (not equals or all(jsonpath.text_of(v) == wanted for v in values))
+        return bool(values) and (not equals or all(json_path.text_of(v) == wanted for v in values))
 
     return met
 

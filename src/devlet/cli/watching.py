@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from devlet.cli.resources import VIEWS_GROUP, Resource
 from devlet.cli.session import JSON, Document, Query, Session
 from devlet.errors import Expired, NotFound
+from devlet.objects.subdocuments import mappings, text
 
 PAUSE = 1.0  # seconds, after a watch that ended at once
 LOOK = 0.2  # seconds, between two looks at what cannot be watched
@@ -84,16 +85,14 @@ def _left(deadline: float | None) -> float | None:
 
 def _version(found: Document) -> str:
     """Of an object or a list; of a Table, whose own is empty in a watch, of its row."""
-    metadata = found.get("metadata") or {}
-    if version := metadata.get("resourceVersion"):
-        return str(version)
-    for row in found.get("rows") or ():
-        return str(((row.get("object") or {}).get("metadata") or {}).get("resourceVersion") or "")
-    return ""
+    if version := text(found, "metadata", "resourceVersion"):
+        return version
+    rows = mappings(found, "rows")
+    return text(rows[0], "object", "metadata", "resourceVersion") if rows else ""
 
 
 def _uid(found: Document) -> str:
-    return str((found.get("metadata") or {}).get("uid") or "")
+    return text(found, "metadata", "uid")
 
 
 def _error(status: Document) -> Exception:

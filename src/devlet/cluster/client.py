@@ -47,7 +47,7 @@ __all__ = [
 
 
 class FieldValidation(StrEnum):
-    """What becomes of keys the schema does not know."""
+    """How to treat fields that the schema does not have."""
 
     IGNORE = "Ignore"
     WARN = "Warn"
@@ -61,7 +61,7 @@ class VersionMatch(StrEnum):
 
 
 class Propagation(StrEnum):
-    """What becomes of the objects that a deleted one owns."""
+    """How to treat the objects that a deleted object owns."""
 
     BACKGROUND = "Background"
     FOREGROUND = "Foreground"
@@ -80,7 +80,7 @@ class ListOptions:
     label_selector: str = ""
     field_selector: str = ""
     limit: int = 0  # 0: no limit
-    continue_: str = ""  # from the page before
+    continue_: str = ""  # from the previous page
     resource_version: str = ""
     version_match: VersionMatch = VersionMatch.ANY
 
@@ -106,8 +106,8 @@ class WriteOptions:
     dry_run: bool = False
     field_manager: str = ""
     field_validation: FieldValidation = FieldValidation.IGNORE
-    warn: Callable[[str], None] | None = None  # is given what a client ought to see
-    shaped: bool = False  # our own code made the document: every key is known, every value has its type
+    warn: Callable[[str], None] | None = None  # called with warnings for the client
+    shaped: bool = False  # devlet made the document: all fields are known and have the right types
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class ObjectList:
 
 
 class WatchEvent(Struct, frozen=True, gc=False):
-    """`object` is shared by everyone who watches: read it, never change it."""
+    """An event of a watch. `object` is shared by all watchers: read it, but never change it."""
 
     type: EventType
     object: Document
@@ -165,7 +165,8 @@ class StrategicMergePatch:
 
 @dataclass(frozen=True, slots=True)
 class ApplyPatch:
-    """Server-side apply: `document` is all that the field manager wants to own. Creates what is absent."""
+    """Server-side apply. `document` has all fields that the manager wants to own. Creates the object if it does not
+    exist."""
 
     document: Document
     force: bool = False  # take fields from other managers instead of reporting a conflict
@@ -178,14 +179,14 @@ class Cluster(Protocol):
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Document: ...
 
     async def list(self, resource: Resource, namespace: str = "", options: ListOptions = ListOptions()) -> ObjectList:
-        """All objects, or those of one namespace, from one consistent state."""
+        """Return all objects, or those of one namespace, from one consistent state."""
         ...
 
     def watch(
         self, resource: Resource, namespace: str = "", options: WatchOptions = WatchOptions()
     ) -> AbstractAsyncContextManager[AsyncIterator[WatchEvent]]:
-        """Changes in order, without gap or repeat. The iterator ends when the stream does (time-out, or a reader
-        that was too slow): watch again from the last version seen."""
+        """Watch changes in order, without gaps or repetitions. The iterator ends when the stream does (time-out, or a
+        reader that was too slow): watch again from the last version seen."""
         ...
 
     async def create(
@@ -198,7 +199,7 @@ class Cluster(Protocol):
         subresource: str = "",
         options: WriteOptions = WriteOptions(),
     ) -> Document:
-        """With `subresource` (binding, eviction, token) `name` says of which object."""
+        """Create an object. With `subresource` (binding, eviction, token), `name` is the name of the main object."""
         ...
 
     async def update(
@@ -226,7 +227,7 @@ class Cluster(Protocol):
     async def delete(
         self, resource: Resource, name: str, namespace: str = "", options: DeleteOptions = DeleteOptions()
     ) -> Document:
-        """What the API answers: the object as it is now, or a Status, depending on the kind."""
+        """Delete an object. Return the object as it is now, or a Status, depending on the kind."""
         ...
 
     async def delete_collection(
@@ -236,5 +237,5 @@ class Cluster(Protocol):
         options: DeleteOptions = DeleteOptions(),
         select: ListOptions = ListOptions(),
     ) -> ObjectList:
-        """Delete each object that matches; the answer lists them."""
+        """Delete each object that matches, and return them."""
         ...

@@ -1,8 +1,8 @@
-"""Kubernetes events: what happened to an object, for people to read in `describe` and `get events`.
+"""Record Kubernetes events, which people read in `describe` and `get events`.
 
-Recording never blocks and never fails: what the cluster does not take in time is lost, and only an event is lost. Where
-very many come at once they are written little by little, warnings first. The same thing happening again within ten
-minutes counts up one Event, and does not make a second one.
+Recording never blocks and never fails. Events that the cluster does not accept in time are lost. If there are very many
+events they are written at a limited rate, warnings first. If the same thing happens again within ten minutes, the count
+of the existing Event is increased.
 """
 
 import logging
@@ -21,6 +21,7 @@ from devlet.cluster.client import Cluster, MergePatch
 from devlet.errors import AlreadyExists, DevletError, NotFound, Unavailable
 from devlet.kit.backoff import Backoff
 from devlet.kit.chance import random
+from devlet.kit.changes import Changes
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.kit.token_bucket import TokenBucket
@@ -42,18 +43,18 @@ CLUSTER_NAMESPACE = "default"  # where events about objects without a namespace 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    window: float = 600.0  # seconds in which a repeat counts up the Event that is there
+    window: float = 600.0  # seconds within which a repeat increases the count of the Event
     waiting: int = 10_000  # events that wait to be written; further ones are dropped
-    rate: float = 50.0  # events per second, on average, as kubelets: what they are about must not wait for them
+    rate: float = 50.0  # events per second on average, as for kubelets: other requests must not wait for them
     burst: int = 100
-    remembered: int = 4096  # events that can be counted up
+    remembered: int = 4096  # Events whose count can be increased
     retry: Backoff = field(default=Backoff(0.1, 10.0))
     tries: int = 12
-    drain: float = 2.0  # seconds for what still waits at the stop
+    drain: float = 2.0  # seconds for the events that wait at the stop
 
 
 class _What(Struct, frozen=True):
-    """Two events are the same if this is."""
+    """What makes two events the same."""
 
     about: ObjectReference
     type: str
@@ -66,7 +67,7 @@ class _Times:
     first: datetime
     last: datetime
     count: int = 1
-    tried: str = ""  # the name under which it may have been created already, if nobody knows
+    tried: str = ""  # the name under which it may have been created already, if the answer was lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class _Written:
 
 
 class Recorder:
-    """`component` and `host` say who reports."""
+    """Records events as `component` on `host`."""
 
     def __init__(
         self, cluster: Cluster, component: str, host: str, clock: Clock, settings: Settings = Settings()
@@ -90,11 +91,11 @@ class Recorder:
         self._bucket = TokenBucket(settings.rate, settings.burst, clock)
         self._written: OrderedDict[_What, _Written] = OrderedDict()
         self._numbers = count()
-        self._added = anyio.Event()
+        self._added = Changes()
         self.dropped = 0  # for metrics and tests
 
     def record(self, about: ObjectReference, type: str, reason: str, message: str) -> None:
-        """Returns at once. Messages are cut at 1,024 characters, as Kubernetes does."""
+        """Record an event without waiting. Messages are cut at 1,024 characters, as in Kubernetes."""
         what = _What(about, type, reason[:REASON_MAX], message[:NOTE_MAX])
         now = self._clock.now()
         queue = self._waiting.setdefault(type, OrderedDict())
@@ -102,18 +103,18 @@ class Recorder:
             queue[what] = replace(waits, last=now, count=waits.count + 1)
         elif sum(map(len, self._waiting.values())) < self._settings.waiting:
             queue[what] = _Times(now, now)
-            self._added.set()
+            self._added.notify()
         else:
             self.dropped += 1
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Until cancelled; then what waits is written, for a short time."""
+        """Write events until cancelled. Then write those that wait, within a short time."""
         task_status.started()
         try:
             while True:
-                self._added = anyio.Event()
+                seen = self._added.version
                 await self._drain()
-                await self._added.wait()
+                await self._added.after(seen)
         finally:
             with anyio.move_on_after(self._settings.drain, shield=True):
                 await self._drain(tries=1)
@@ -134,7 +135,7 @@ class Recorder:
                 raise
 
     def _put_back(self, what: _What, times: _Times) -> None:
-        """Cancelled while it was written: perhaps it is."""
+        """Put back an event whose write was cancelled; it may have been written."""
         queue = self._waiting[what.type]
         later = queue.get(what)
         queue[what] = _together(times, later) if later else times
@@ -158,7 +159,7 @@ class Recorder:
         together = _together(before.times, times)
         try:
             await self._count_up(what, before.name, together)
-        except NotFound:  # somebody deleted it
+        except NotFound:  # it was deleted
             await self._create(what, times, name)
         else:
             self._remember(what, _Written(before.name, together))
@@ -191,7 +192,8 @@ class Recorder:
         }
 
     def _name(self, about: ObjectReference, moment: datetime) -> str:
-        """The object's name and a number that nobody else has: nanoseconds, as everyone does, and ours count on."""
+        """Return the object's name with a unique number: the time in nanoseconds, as in Kubernetes, with a counter in
+        its last digits."""
         number = f"{int(moment.timestamp() * 1e6) * 1000 + next(self._numbers) % 1_000_000:x}"
         return f"{about.name[: DNS_SUBDOMAIN_MAX - 1 - len(number)].rstrip('-.')}.{number}"
 

@@ -1,11 +1,11 @@
 """A live copy of a cluster's objects of one kind, kept up to date by list and watch.
 
-`Informer` is what control loops read instead of asking the cluster again and again: objects by key, by index, and a
-stream of what changed. It lists once, watches from there, and starts over when the cluster no longer remembers its
-version; consumers then hear of the differences only. Objects are shared: read them, never change them.
+Control loops read from an `Informer` instead of asking the cluster repeatedly: objects by key and by index, and a
+stream of changes. It lists once and watches from there. It lists again when the cluster no longer has its version;
+listeners then get only the differences. Objects are shared: read them, but never change them.
 
-One object must not stop the others. An object that cannot be decoded is left out; a listener that fails is still called
-with the next change. Both are reported to the quarantine.
+One object must not stop the others. An object that cannot be decoded is left out, and a listener that fails is still
+called for the next change. Both are reported to the quarantine.
 """
 
 import logging
@@ -26,24 +26,24 @@ from devlet.kit.chance import random
 from devlet.kit.clock import Clock, SystemClock, wait
 from devlet.kit.facts import facts
 from devlet.objects.documents import Document
+from devlet.objects.identifiers import ObjectKey
 from devlet.objects.kinds import Resource
 
-__all__ = ["Changed", "Indexer", "Informer", "Key"]
+__all__ = ["Changed", "Indexer", "Informer"]
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Key = tuple[str, str]  # namespace, name
 Indexer = Callable[[T], Iterable[str]]
 _PAGE = 500
-_SETTLE = 0.3  # seconds without an event after which a watch that goes on has told what was missed
-_LIVED = 5.0  # seconds after which a watch counts as one that worked, even if nothing happened
+_SETTLE = 0.3  # seconds without an event after which a resumed watch has delivered all missed changes
+_LIVED = 5.0  # seconds after which a watch counts as successful, even without an event
 
 
 class Changed(Struct, Generic[T], frozen=True, gc=False):
-    """`old` is None for a new object, `new` for one that is gone."""
+    """A change of an object. `old` is None for a new object, `new` for a deleted one."""
 
-    key: Key
+    key: ObjectKey
     old: T | None
     new: T | None
 
@@ -54,8 +54,8 @@ class _Entry(Struct, Generic[T], frozen=True, gc=False):
 
 
 class Informer(Generic[T]):
-    """`decode` turns documents into what is kept, once per version. `indexes` name functions that give the values
-    under which an object is found with `by_index`."""
+    """`decode` converts each version of a document once. `indexes` are functions that return the values under which
+    `by_index` finds an object."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Informer(Generic[T]):
         label_selector: str = "",
         field_selector: str = "",
         indexes: Mapping[str, Indexer[T]] | None = None,
-        backoff: Backoff = Backoff(0.8, 10.0),  # client-go's 30 s are as long a blindness after each outage
+        backoff: Backoff = Backoff(0.8, 10.0),  # client-go's 30 s would delay the recovery from an outage
         clock: Clock = SystemClock(),
         quarantine: Quarantine | None = None,
     ) -> None:
@@ -79,19 +79,19 @@ class Informer(Generic[T]):
         self._labels = label_selector
         self._fields = field_selector
         self._indexers = dict(indexes or {})
-        self._indexed: dict[str, dict[str, set[Key]]] = {name: {} for name in self._indexers}
+        self._indexed: dict[str, dict[str, set[ObjectKey]]] = {name: {} for name in self._indexers}
         self._backoff = backoff
         self._clock = clock
-        self._failures = 0  # attempts in a row that came to nothing
-        self._lived = False  # whether the present attempt came to something
+        self._failures = 0  # consecutive attempts without success
+        self._lived = False  # whether the present attempt was successful
         self._following = anyio.Event()  # set while there is a watch
-        self._ended = clock.monotonic()  # when there was none any more
-        self._settles = 0.0  # when a watch that goes on where another broke off will have told what was missed
-        self._entries: dict[Key, _Entry[T]] = {}
-        self._unreadable: dict[Key, str] = {}  # the version of each that could not be decoded
+        self._ended = clock.monotonic()  # when the last watch ended
+        self._settles = 0.0  # when a resumed watch will have delivered all missed changes
+        self._entries: dict[ObjectKey, _Entry[T]] = {}
+        self._unreadable: dict[ObjectKey, str] = {}  # the version of each that could not be decoded
         self._readers: set[MemoryObjectSendStream[Changed[T]]] = set()
         self._listeners: list[Callable[[Changed[T]], None]] = []
-        self.version = ""  # how far the copy has come
+        self.version = ""  # the version of the copy
 
     def get(self, name: str, namespace: str = "") -> T | None:
         entry = self._entries.get((namespace, name))
@@ -105,11 +105,12 @@ class Informer(Generic[T]):
 
     @property
     def is_following(self) -> bool:
-        """Whether the copy is up to date, as far as we know."""
+        """Return True if the copy is up to date, as far as is known."""
         return self._following.is_set() and (not self._settles or self._clock.monotonic() >= self._settles)
 
     async def until_following(self, within: float) -> None:
-        """Until it is, but no longer than so many seconds since it was: it may never be again."""
+        """Wait until the copy is up to date, but not longer than `within` seconds since it last was: it may never be
+        again."""
         deadline = self._ended + within
         while not self.is_following and (left := deadline - self._clock.monotonic()) > 0:
             if self._following.is_set():
@@ -118,15 +119,17 @@ class Informer(Generic[T]):
                 await wait(self._following, self._clock, left)
 
     def on_change(self, listener: Callable[[Changed[T]], None]) -> None:
-        """Call it with the present objects as if they were new, then with each change, at once: when somebody hears of
-        a change, all listeners have. It must not wait. If it fails, the object is reported."""
+        """Call the listener for the present objects as if they were new, and then at once for each change. All
+        listeners are called before any task sees the change. A listener must not wait. If it fails, the object is
+        reported."""
         self._listeners.append(listener)
         for key, entry in list(self._entries.items()):
             self._call(listener, Changed(key, None, entry.object), entry.version)
 
     @asynccontextmanager
     async def changes(self) -> AsyncIterator[MemoryObjectReceiveStream[Changed[T]]]:
-        """What happens from here on, after the present objects as if they were new. Nothing is dropped, so read on."""
+        """Yield a stream of changes, which begins with the present objects as if they were new. No change is dropped,
+        so the reader must keep reading."""
         send, receive = anyio.create_memory_object_stream[Changed[T]](float("inf"))
         for key, entry in self._entries.items():
             send.send_nowait(Changed(key, None, entry.object))
@@ -139,7 +142,7 @@ class Informer(Generic[T]):
             send.close()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Ready when the copy is complete for the first time; then until cancelled."""
+        """Keep the copy up to date until cancelled. Ready when the copy is complete for the first time."""
         ready = False
         while True:
             problem: DevletError | None = None
@@ -157,7 +160,7 @@ class Informer(Generic[T]):
             await self._rest(problem)
 
     async def _rest(self, problem: DevletError | None) -> None:
-        """Before the next attempt. That a watch ends or expires is normal, but not several times in a row at once."""
+        """Wait before the next attempt. A watch may end or expire, but not several times in a row at once."""
         lived, self._lived = self._lived, False
         failures = 0 if lived else self._failures
         self._failures = failures + (problem is not None or not lived)
@@ -169,8 +172,8 @@ class Informer(Generic[T]):
         await self._clock.sleep(delay)
 
     async def _list(self) -> None:
-        """All pages first, so that a list that breaks off changes nothing."""
-        found: dict[Key, Document] = {}
+        """List all pages before any change, so that an incomplete list changes nothing."""
+        found: dict[ObjectKey, Document] = {}
         options = ListOptions(self._labels, self._fields, limit=_PAGE)
         while True:
             page = await self._cluster.list(self._resource, self._namespace, options)
@@ -201,7 +204,8 @@ class Informer(Generic[T]):
                 self._lived |= self._ended - began >= _LIVED
 
     def _settle(self) -> None:
-        """What was missed comes at once, so it is over when nothing has come for a moment."""
+        """Note when the missed changes have arrived: they come at once, so they are over after a moment without
+        events."""
         now = self._clock.monotonic()
         self._settles = now + _SETTLE if now < self._settles else 0.0
 
@@ -223,28 +227,28 @@ class Informer(Generic[T]):
         try:
             new = _Entry(version, self._decode(document))
             after = self._index_values(new.object)
-        except Exception as e:  # whatever is wrong with this object, the others are kept up to date
+        except Exception as e:  # the other objects are still kept up to date
             self._unreadable[key] = version
             self._quarantine.add(self._resource, document, e)
             return self._remove(key)
         self._entries[key] = new
         self._reindex(key, old.object if old else None, after)
-        self._tell(Changed(key, old.object if old else None, new.object), version)
+        self._publish(Changed(key, old.object if old else None, new.object), version)
 
-    def _gone(self, key: Key) -> None:
+    def _gone(self, key: ObjectKey) -> None:
         self._quarantine.remove(self._resource, key)
         self._unreadable.pop(key, None)
         self._remove(key)
 
-    def _remove(self, key: Key) -> None:
+    def _remove(self, key: ObjectKey) -> None:
         if (old := self._entries.pop(key, None)) is not None:
             self._reindex(key, old.object, {})
-            self._tell(Changed(key, old.object, None), old.version)
+            self._publish(Changed(key, old.object, None), old.version)
 
     def _index_values(self, object: T) -> dict[str, set[str]]:
         return {name: set(indexer(object)) for name, indexer in self._indexers.items()}
 
-    def _reindex(self, key: Key, old: T | None, values: Mapping[str, set[str]]) -> None:
+    def _reindex(self, key: ObjectKey, old: T | None, values: Mapping[str, set[str]]) -> None:
         before = self._index_values(old) if old is not None else {}
         for name, index in self._indexed.items():
             was, now = before.get(name, set()), values.get(name, set())
@@ -255,7 +259,7 @@ class Informer(Generic[T]):
             for value in now - was:
                 index.setdefault(value, set()).add(key)
 
-    def _tell(self, change: Changed[T], version: str) -> None:
+    def _publish(self, change: Changed[T], version: str) -> None:
         for listener in self._listeners:
             self._call(listener, change, version)
         for reader in self._readers:
@@ -264,13 +268,13 @@ class Informer(Generic[T]):
     def _call(self, listener: Callable[[Changed[T]], None], change: Changed[T], version: str) -> None:
         try:
             listener(change)
-        except Exception as e:  # one object that breaks a listener must not end the loops that share this copy
+        except Exception as e:  # one object must not end the control loops that share this copy
             namespace, name = change.key
             metadata = {"namespace": namespace, "name": name, "resourceVersion": version}
             handler = getattr(listener, "__qualname__", type(listener).__name__)
             self._quarantine.add(self._resource, {"metadata": metadata}, e, handler=handler)
 
 
-def _key(document: Document) -> Key:
+def _key(document: Document) -> ObjectKey:
     metadata = document["metadata"]
     return metadata.get("namespace", ""), metadata["name"]

@@ -12,6 +12,7 @@ from msgspec import Struct
 from devlet.kit.facts import facts
 from devlet.kit.metrics import Labels, Registry
 from devlet.objects.documents import Document
+from devlet.objects.identifiers import ObjectKey
 from devlet.objects.kinds import Resource
 from devlet.objects.types.meta import ObjectReference
 
@@ -25,7 +26,7 @@ _PROBLEM_MAX = 500  # characters
 
 
 class Record(Protocol):
-    """How events are recorded, as by `cluster.events.Recorder`."""
+    """A function that records events, such as `cluster.events.Recorder.record`."""
 
     def __call__(self, about: ObjectReference, type: str, reason: str, message: str) -> None: ...
 
@@ -47,11 +48,11 @@ class Quarantine:
 
     @property
     def entries(self) -> dict[tuple[str, str, str], SetAside]:
-        """By resource, namespace and name. Not to be changed."""
+        """Return the entries by resource, namespace and name. They must not be changed."""
         return self._entries
 
     def add(self, resource: Resource, document: Document, error: Exception, *, handler: str = "") -> None:
-        """`handler` is what failed with an object that could be read; without it, the object could not be read."""
+        """Add an object that could not be read, or that `handler` failed to handle."""
         about = _reference(resource, document)
         doing = f"{handler} failed on this object" if handler else "this object cannot be read"
         problem = f"{doing}: {type(error).__name__}: {error}"[:_PROBLEM_MAX]
@@ -67,7 +68,7 @@ class Quarantine:
             message = f"{problem[0].upper()}{problem[1:]}. Correct or delete the object."
             self._record(about, "Warning", REASON, message)
 
-    def remove(self, resource: Resource, key: tuple[str, str], version: str = "") -> None:
+    def remove(self, resource: Resource, key: ObjectKey, version: str = "") -> None:
         """Drop the entry of an object unless it is about this very version."""
         if self._entries and (found := self._entries.get((resource.name, *key))) and found.version != version:
             del self._entries[resource.name, *key]

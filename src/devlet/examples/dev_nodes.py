@@ -30,8 +30,8 @@ from devlet.sdk import (
     PluginDevice,
     Prepared,
 )
-from devlet.sdk.attributes import shortened
 from devlet.sdk.hotplug import changes
+from devlet.sdk.values import shortened
 
 
 class File(Struct, frozen=True):

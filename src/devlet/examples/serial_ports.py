@@ -32,10 +32,10 @@ from devlet.sdk import (
     PluginOptions,
     Prepared,
 )
-from devlet.sdk.attributes import shortened
 from devlet.sdk.hotplug import changes
 from devlet.sdk.identities import Identities
 from devlet.sdk.usb import Roots, UsbDevice, serial_ports, usb_devices
+from devlet.sdk.values import shortened
 
 
 class Attached(Struct, frozen=True):

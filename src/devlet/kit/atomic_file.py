@@ -9,8 +9,8 @@ from pathlib import Path
 
 
 def write(path: Path, content: bytes, mode: int = 0o600, *, durable: bool = True) -> None:
-    """Durable when it returns, unless that is not wanted: then a power cut may take the file. On an error the old file
-    is as it was. The mode holds whatever the umask is."""
+    """Replace the file. The content is durable when the function returns, unless `durable` is False: then a power cut
+    may lose the file. On an error the old file is unchanged. The mode does not depend on the umask."""
     fd, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
     try:
         with open(fd, "wb") as file:
@@ -28,7 +28,7 @@ def write(path: Path, content: bytes, mode: int = 0o600, *, durable: bool = True
 
 
 def sync_directory(directory: Path) -> None:
-    """Make the names in a directory durable: what was created, renamed or removed there."""
+    """Make the creation, renaming and removal of names in a directory durable."""
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -37,9 +37,9 @@ def sync_directory(directory: Path) -> None:
 
 
 def remove_leftovers(path: Path) -> int:
-    """Delete what writes of `path` left behind when their process was killed, and say how many.
+    """Delete the temporary files of killed writers of `path`, and return how many there were.
 
-    Only for the file's owner, and not while it writes."""
+    Only the file's owner may call this, and not while it writes."""
     prefix, suffix = f".{path.name}.", ".tmp"
     found = [p for p in path.parent.iterdir() if p.name.startswith(prefix) and p.name.endswith(suffix)]
     for leftover in found:

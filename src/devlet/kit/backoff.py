@@ -1,7 +1,7 @@
-"""How long to wait before trying again: exponential, with a limit and jitter.
+"""Exponential back-off with a limit and jitter.
 
-Pure: the random source is an argument. The limit bounds the wait before jitter, so that many who reached it
-do not come back at the same moment.
+Pure: the random source is an argument. The limit applies before the jitter, so that clients that reached the limit do
+not all retry at the same moment.
 """
 
 import math
@@ -12,7 +12,7 @@ from itertools import count
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """`first` and `limit` in seconds. Jitter adds up to that share of the wait: 0.1 is up to a tenth more."""
+    """`first` and `limit` are in seconds. Jitter is a share of the wait that is added at most: 0.1 is up to a tenth."""
 
     first: float
     limit: float
@@ -26,7 +26,7 @@ class Backoff:
             raise ValueError("back-off: expected factor >= 1 and jitter >= 0")
 
     def delay(self, attempt: int, random: Callable[[], float]) -> float:
-        """The wait after failure number `attempt`, from 0. `random` gives numbers in [0, 1)."""
+        """Return the wait after failure number `attempt`, from 0. `random` returns numbers in [0, 1)."""
         try:
             wait = min(self.first * self.factor**attempt, self.limit)
         except OverflowError:
@@ -34,5 +34,5 @@ class Backoff:
         return wait * (1 + self.jitter * random())
 
     def delays(self, random: Callable[[], float]) -> Iterator[float]:
-        """The waits after the first, second, third … failure, without end."""
+        """Return the waits after the first, second, third … failure, without end."""
         return (self.delay(attempt, random) for attempt in count())

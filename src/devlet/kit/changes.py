@@ -1,8 +1,13 @@
 """Notify any number of tasks that something changed."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import anyio
 
 __all__ = ["Changes"]
+
+T = TypeVar("T")
 
 
 class Changes:
@@ -13,7 +18,7 @@ class Changes:
         await changes.after(seen)
 
     The wait returns at once if there was a change since `seen` was read, so no change is missed. A task that is
-    slow sees several changes as one.
+    slow sees several changes as one. All tasks must be in the same event loop.
     """
 
     __slots__ = ("_next", "version")
@@ -40,3 +45,9 @@ class Changes:
     async def next(self) -> int:
         """Wait for the next change from now on."""
         return await self.after(self.version)
+
+    async def until(self, find: Callable[[], T]) -> T:
+        """Call `find` now and after each change until it returns something true, and return that."""
+        while not (found := find()):
+            await self.next()
+        return found

@@ -1,14 +1,21 @@
-"""Time as something that is handed in, so that tests can control it.
+"""A clock that is passed as an argument, so that tests can control the time.
 
-`now` is for what people and files read; it may jump. Durations are differences of `monotonic`.
+`now` is the time that people and files read; it may jump. Measure durations with `monotonic`.
 """
 
 import math
 import time
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Protocol
 
 import anyio
+
+from devlet.kit.changes import Changes
+from devlet.kit.parts import first
+
+__all__ = ["Clock", "SystemClock", "wait", "wait_after"]
 
 
 class Clock(Protocol):
@@ -35,14 +42,18 @@ class SystemClock:
 
 
 async def wait(event: anyio.Event, clock: Clock, seconds: float) -> None:
-    """Until it is set, or so many seconds have passed; infinitely many are no limit."""
-    async with anyio.create_task_group() as tasks:
+    """Wait until the event is set or the seconds have passed. `math.inf` means no limit."""
+    await _wait(event.wait, clock, seconds)
 
-        async def alarm() -> None:
-            await clock.sleep(seconds)
-            tasks.cancel_scope.cancel()
 
-        if seconds < math.inf:
-            tasks.start_soon(alarm)
-        await event.wait()
-        tasks.cancel_scope.cancel()
+async def wait_after(changes: Changes, version: int, clock: Clock, seconds: float) -> None:
+    """Wait for a change newer than the given version or until the seconds have passed. `math.inf` means no limit."""
+    if changes.version <= version:
+        await _wait(partial(changes.after, version), clock, seconds)
+
+
+async def _wait(event: Callable[[], Awaitable[object]], clock: Clock, seconds: float) -> None:
+    if seconds < math.inf:
+        await first(partial(clock.sleep, seconds), event)
+    else:
+        await event()

@@ -1,7 +1,7 @@
-"""Seeded choices for generators of test data.
+"""Seeded random choices for generators of test data.
 
-Whatever comes out depends on the seed alone, on every Python: only calls are used whose sequence has not changed since
-Python 3.2."""
+The choices depend on the seed alone, on every version of Python: only functions are used whose sequence has not changed
+since Python 3.2."""
 
 from collections.abc import Sequence
 from random import Random
@@ -18,14 +18,14 @@ class Dice:
         return self._random.random() < probability
 
     def number(self, least: int, most: int) -> int:
-        """Both ends can come."""
+        """Return a number from `least` to `most`, both included."""
         return least + int(self._random.random() * (most - least + 1))
 
     def pick(self, choices: Sequence[T]) -> T:
         return choices[self.number(0, len(choices) - 1)]
 
     def some(self, choices: Sequence[T], least: int, most: int) -> list[T]:
-        """Different ones, in an order of chance; never more than there are."""
+        """Return different choices in random order, at most as many as there are."""
         left = list(choices)
         count = min(self.number(least, most), len(left))
         return [left.pop(self.number(0, len(left) - 1)) for _ in range(count)]

@@ -1,8 +1,8 @@
-"""Watch a directory tree with inotify: what appears in it and what goes.
+"""Watch a directory tree with inotify for entries that are added or removed.
 
-`changes()` gives first everything that is there, then what happened since, in the order it happened. The same entry may
-be found more than once: when a directory is new, its content is listed and also reported by the kernel. The directory
-itself may be missing, and may go and come back. Where the kernel cannot watch, the tree is listed again and again.
+`changes()` first returns everything that exists, and then the changes in their order. The same entry may be found more
+than once: the content of a new directory is listed, and also reported by the kernel. The directory itself may be
+missing, and may be removed and created again. Where the kernel cannot watch, the tree is listed repeatedly.
 """
 
 import errno
@@ -23,7 +23,7 @@ from inotify_simple import Event, INotify, flags
 
 from devlet.kit.facts import facts
 
-__all__ = ["Anew", "Change", "DirWatch", "Found", "Gone", "Settings"]
+__all__ = ["Change", "DirWatch", "Found", "Gone", "Rescanned", "Settings"]
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ _MASK = _APPEARED | _WENT | flags.DELETE_SELF | flags.MOVE_SELF | flags.ONLYDIR
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Durations in seconds. What lies beyond a limit is not seen; a log line says so."""
+    """Durations in seconds. Entries beyond a limit are not seen; a log line reports that."""
 
     rescan: float = 60.0  # mounts make no events
     poll: float = 1.0  # if the kernel has no watches left
@@ -46,7 +46,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An entry that is no directory is there. The status is that of its target if it is a link."""
+    """An entry that is not a directory exists. For a link, the status is that of its target."""
 
     path: Path
     status: os.stat_result
@@ -54,26 +54,26 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """An entry was removed or renamed away; if it was a directory, with all below it."""
+    """An entry was removed or renamed away; a directory with everything below it."""
 
     path: Path
     directory: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Anew:
-    """All there is follows. If events were lost, an entry may have been replaced by one that looks the same."""
+class Rescanned:
+    """All existing entries follow. If events were lost, an entry may have been replaced by one that looks the same."""
 
     lost: bool = False
 
 
-Change = Found | Gone | Anew
+Change = Found | Gone | Rescanned
 
 
 class DirWatch:
-    """`skip` says by their names which entries not to look at. With `contents`, a file that somebody has written to is
-    found again. `levels` is how far below the directory to look: 0 is its own entries, None is everything. Use it in
-    one task, inside `with`."""
+    """`skip` returns True for names of entries to ignore. With `contents`, a file is found again after a write.
+    `levels` is how many levels of subdirectories to watch: 0 is only the directory's own entries, None is everything.
+    Use it in one task, inside `with`."""
 
     def __init__(
         self,
@@ -91,13 +91,13 @@ class DirWatch:
         self._settings = settings
         self._inotify: INotify | None = None
         self._folders: dict[int, Path] = {}  # by watch descriptor
-        self._paths: set[Path] = set()  # the same, for asking
+        self._paths: set[Path] = set()  # the same directories
         self._anchor: int | None = None  # watches a directory above while the root is missing, or is a link
-        self._blind = False  # something is there that the kernel does not watch for us
+        self._blind = False  # the kernel does not watch all directories
         self._warned: set[str] = set()
         self._pending: list[Change] = []
         self._opened = False
-        self._thread = anyio.CapacityLimiter(1)  # of our own: others may be held up by slow disks
+        self._thread = anyio.CapacityLimiter(1)  # slow disks must not block the threads of others
 
     def __enter__(self) -> Self:
         return self
@@ -109,7 +109,7 @@ class DirWatch:
             self._inotify.close()
 
     async def changes(self) -> list[Change]:
-        """What happened since the last call, waiting until something does. Cancelling a call loses nothing."""
+        """Wait for changes since the last call, and return them. Cancelling a call loses no change."""
         if not self._opened:
             await to_thread.run_sync(self._open, limiter=self._thread)
         while not self._pending:
@@ -119,7 +119,7 @@ class DirWatch:
         return changes
 
     async def _readable(self) -> bool:
-        """Wait for events. False: it is time to look without."""
+        """Wait for events. Return False if it is time to list the tree without an event."""
         with anyio.move_on_after(self._settings.poll if self._blind else self._settings.rescan):
             if self._inotify is not None:
                 await anyio.wait_readable(self._inotify)
@@ -147,7 +147,7 @@ class DirWatch:
         elif event.wd == self._anchor:
             self._look_above(event)
         elif (folder := self._folders.get(event.wd)) is None:
-            pass  # of a watch that was given up
+            pass  # an event of a watch that was removed
         elif event.mask & _ENDED:
             self._leave(folder)
             self._attach() if folder == self._root else self._look(folder)
@@ -161,7 +161,7 @@ class DirWatch:
     def _rescan(self, lost: bool = False) -> None:
         before, self._folders, self._paths = self._folders, {}, set()
         self._blind = self._inotify is None
-        self._pending.append(Anew(lost))
+        self._pending.append(Rescanned(lost))
         self._attach()
         for descriptor in before.keys() - self._folders.keys() - {self._anchor}:
             self._unwatch(descriptor)
@@ -185,7 +185,7 @@ class DirWatch:
             self._rescan()
 
     def _climb(self) -> bool:
-        """Whether a directory is watched now that was not before."""
+        """Watch the closest existing directory above the root. Return False if it was watched already."""
         above = next(folder for folder in self._root.parents if os.path.isdir(folder))
         try:
             anchor = self._add(above)
@@ -208,8 +208,8 @@ class DirWatch:
             self._pending.append(Found(path, status))
 
     def _enter(self, top: Path) -> bool:
-        """Watch a directory and those below it. False if there is none."""
-        if not os.path.isdir(top):  # not a path's own method: that raises if it may not look
+        """Watch a directory and those below it. Return False if it does not exist."""
+        if not os.path.isdir(top):  # `Path.is_dir` raises without the permission to look
             return False
         waiting = [top]
         while waiting:
@@ -224,7 +224,7 @@ class DirWatch:
         return True
 
     def _watch(self, folder: Path) -> bool:
-        """Whether to look into it: not if it is over a limit, or already seen under another path (links)."""
+        """Watch a directory. Return False if it is over a limit, or was already seen under another path (links)."""
         depth = len(folder.parts) - len(self._root.parts)
         if self._levels is not None and depth > self._levels:
             return False
@@ -240,7 +240,7 @@ class DirWatch:
         return known == folder
 
     def _descriptor(self, folder: Path) -> int:
-        """Of its watch; a negative number that is its own if the kernel gives none."""
+        """Return the descriptor of the watch, or a unique negative number if the kernel has no watches left."""
         try:
             if (descriptor := self._add(folder)) is not None:
                 return descriptor
@@ -283,7 +283,7 @@ class DirWatch:
                 self._inotify.rm_watch(descriptor)
 
     def _warn(self, text: str, folder: Path, error: OSError | None = None) -> None:
-        """Once for each kind: a rescan would say it again."""
+        """Log a warning once for each text: a rescan would repeat it."""
         if text not in self._warned:
             self._warned.add(text)
             log.warning(text, extra=facts(directory=folder, err=error))

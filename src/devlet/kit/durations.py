@@ -1,4 +1,4 @@
-"""Durations as people write them: `1.5`, `2s`, `1m30s`, `500ms`. Inside they are seconds, as float.
+"""Durations as people write them: `1.5`, `2s`, `1m30s`, `500ms`. In code they are seconds, as float.
 
 A bare number is seconds; the units are those of Go's durations, which Kubernetes configuration uses.
 """
@@ -13,7 +13,7 @@ _MAX_CHARACTERS = 64
 
 
 def parse(text: str) -> float:
-    """Seconds. ValueError if it is not a duration, or negative."""
+    """Return the seconds. Raise ValueError if the text is not a duration, or is negative."""
     if len(text) > _MAX_CHARACTERS:
         raise ValueError("too long for a duration")
     if _NUMBER.fullmatch(text):

@@ -1,8 +1,7 @@
-"""Log lines as facts: a constant text and keys, rendered in klog's shape or as JSON.
+"""Log lines with a constant text and facts, in klog's format or as JSON.
 
-`log.info("claim prepared", extra=facts(claim="ns/c", took=0.03))`. What a whole task is about is bound once, at
-the edge: `with bound(driver=…)`, and travels with the task and those it starts. The text stays constant so that
-lines can be counted; what varies is a fact.
+`log.info("claim prepared", extra=facts(claim="ns/c", took=0.03))`. The subject of a whole task is bound once, with
+`with bound(driver=…)`, for the task and the tasks that it starts. The text is constant, so that lines can be counted.
 """
 
 import json
@@ -23,13 +22,13 @@ _bound: ContextVar[Mapping[str, Any]] = ContextVar("devlet_facts", default=Mappi
 
 
 def facts(**values: Any) -> dict[str, Any]:
-    """For `extra=`. A value of None is left out."""
+    """Return the argument for `extra=`. A value of None is left out."""
     return {"facts": values}
 
 
 @contextmanager
 def bound(**values: Any) -> Iterator[None]:
-    """Add these facts to every line that is logged in the block, and by tasks started in it."""
+    """Add these facts to every line that is logged in the block and by the tasks started in it."""
     token = _bound.set({**_bound.get(), **values})
     try:
         yield
@@ -45,7 +44,7 @@ def bound_fact(name: str) -> Any:
 def configure(format: str, verbosity: int = 0, stream: TextIO | None = None) -> None:
     """Log to `stream` (standard error) and nowhere else. Format is "text" or "json".
 
-    Verbosity 0 is what changed, 1 adds each step, 2 adds what libraries say."""
+    Verbosity 0 logs changes, 1 adds each step, and 2 adds the log lines of libraries."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
     root = logging.getLogger()
@@ -68,7 +67,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One object per line: ts (seconds since 1970), level, caller, msg, then the facts; `err` tells an error."""
+    """One object per line: ts (seconds since 1970), level, caller, msg, then the facts; `err` has the error."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -103,7 +102,7 @@ def _text(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    """In double quotes, on one line, with nothing a terminal would act on."""
+    """Return the text in double quotes, on one line and without control characters."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{_cut("".join(c if c.isprintable() else _escape(c) for c in escaped))}"'
 

@@ -1,7 +1,7 @@
-"""One process at a time: a lock that the kernel drops when its holder dies, however it dies.
+"""A lock for one process at a time, which the kernel releases when the process ends in any way.
 
-The lock is `flock` on the file; the process id in it is only for messages. The file stays when the lock is
-released, because removing it would let two processes each lock a file of that name.
+The lock is `flock` on the file; the process id in the file is only for messages. The file stays when the lock is
+released, because two processes could otherwise each lock a file of that name.
 """
 
 import fcntl
@@ -17,7 +17,7 @@ _PID_BYTES = 32
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Hold the lock for the block. InUse names the process that holds it already."""
+    """Hold the lock while the block runs. Raise InUse, which names the process that holds it, if it is taken."""
     fd = acquire(path)
     try:
         yield
@@ -26,7 +26,8 @@ def held(path: Path) -> Iterator[None]:
 
 
 def acquire(path: Path) -> int:
-    """Take the lock and return the file descriptor that holds it. InUse names the process that holds it already."""
+    """Take the lock and return its file descriptor. Raise InUse, which names the process that holds it, if it is
+    taken."""
     with ExitStack() as on_error:
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

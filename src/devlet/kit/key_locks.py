@@ -1,8 +1,8 @@
-"""One lock for each key, made when somebody wants it and gone when nobody does.
+"""One lock for each key, which exists only while it is used.
 
-Whoever needs several takes them in one call and at one moment, when all of them are free: nobody holds one while he
-waits for another, so nobody waits in a circle, nor for a key that stands idle. A key can be given back before the
-others, by any task."""
+A task that needs several keys takes them in one call, at a moment when all of them are free. It holds none of them
+while it waits for another, so there is no deadlock, and no key is held without being used. Each key can be released
+before the others, by any task."""
 
 from collections import deque
 from collections.abc import AsyncIterator, Collection, Iterable
@@ -17,14 +17,14 @@ K = TypeVar("K", bound=Any)
 
 
 class Held(Generic[K]):
-    """What `hold` yields."""
+    """The locks that one call of `hold` took."""
 
     def __init__(self, locks: "KeyLocks[K]", keys: Collection[K]) -> None:
         self._locks = locks
         self._mine = set(keys)
 
     def release(self, key: K) -> None:
-        """No error if it was given back already."""
+        """Release the lock of a key, unless it was released already."""
         if key in self._mine:
             self._mine.remove(key)
             self._locks.free(key)
@@ -35,7 +35,7 @@ class Held(Generic[K]):
 
 
 class KeyLocks(Generic[K]):
-    """For one key: first come, first served."""
+    """Locks by key. The waiters of a key get it in the order in which they came."""
 
     def __init__(self) -> None:
         self._held: set[K] = set()
@@ -43,7 +43,7 @@ class KeyLocks(Generic[K]):
 
     @asynccontextmanager
     async def hold(self, keys: Iterable[K]) -> AsyncIterator[Held[K]]:
-        """Each key once. Do not nest: what is held is waited for."""
+        """Hold the locks of these keys. Do not nest: a task would wait for a lock that it holds itself."""
         wanted = frozenset(keys)
         await self._take(wanted)
         held = Held(self, wanted)
@@ -60,11 +60,11 @@ class KeyLocks(Generic[K]):
         self._wake(key)
 
     async def _take(self, keys: frozenset[K]) -> None:
-        """No await between the look that finds all of them free and their being taken."""
+        """Take all keys at once when all are free. There is no await between the check and the taking."""
         while (busy := self._busy(keys)) is not None:
             await self._wait(busy)
             if self._busy(keys) is not None:
-                self._wake(busy)  # somebody else may be able to use it
+                self._wake(busy)  # another waiter may be able to use it
         self._held |= keys
 
     def _busy(self, keys: frozenset[K]) -> K | None:

@@ -2,7 +2,7 @@
 
 A metric belongs to the `Registry` that made it, and label values are given in the order of its label names. Nothing
 locks: metrics are counted and read on the event loop. Label values often come from outside, so a metric keeps a limited
-number of series; what comes after that is counted in one whose labels all say `_other`.
+number of series; further ones are counted in a series whose labels are all `_other`.
 """
 
 import math
@@ -28,7 +28,7 @@ _label = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*").fullmatch
 
 
 class Sample(NamedTuple):
-    """One line: `suffix` goes behind the metric's name, `extra` behind its labels."""
+    """One line. `suffix` follows the metric's name, and `extra` its labels."""
 
     labels: Labels
     value: float
@@ -107,7 +107,7 @@ class Counter(_Metric):
 
 
 class Gauge(_Metric):
-    """Set, or read when somebody looks."""
+    """A value that is set, or read on demand."""
 
     type = "gauge"
 

@@ -1,12 +1,11 @@
-"""Processes that a program leaves behind, in sessions of their own too.
+"""Kill processes that a program leaves behind, including those in sessions of their own.
 
-    with adopting():                                    # what loses its parent below us is our child from now on
+    with adopting():                                    # orphans below us become our children
         ...                                             # start a program with `MARK=…` in its environment, wait for it
         await end(mark)
 
-Only children of this process are killed, and of them those that carry the mark: as long as nobody has waited for a
-child its pid is nobody else's. Who goes on without the environment that it was given is not found. Linux only;
-elsewhere there is nothing to find.
+Only children of this process that have the mark are killed: the pid of a child is not reused before it is waited for. A
+process that changed its environment is not found. Linux only; on other systems no process is found.
 """
 
 import ctypes
@@ -24,8 +23,8 @@ __all__ = ["MARK", "adopting", "end", "of"]
 MARK = "DEVLET_STARTED_AS"
 
 _PR_SET_CHILD_SUBREAPER = 36
-_LOOK = 0.01  # seconds between two looks at a process that was killed
-_WITHIN = 5.0  # seconds; one that hangs in the kernel does not end
+_LOOK = 0.01  # seconds between checks of a process that was killed
+_WITHIN = 5.0  # seconds; a process that hangs in the kernel does not end
 
 
 @contextmanager
@@ -44,13 +43,13 @@ def _set_subreaper(is_one: bool) -> None:
 
 
 def of(mark: str) -> list[int]:
-    """Children of ours that run and carry the mark."""
+    """Return the running children of this process that have the mark."""
     wanted = f"{MARK}={mark}".encode()
     return [pid for pid in _children() if wanted in _environment(pid)]
 
 
 async def end(mark: str) -> bool:
-    """Kill them, and what becomes an orphan by that. Whether there were any."""
+    """Kill these processes, and those that become orphans by that. Return True if there were any."""
     found = False
     with anyio.move_on_after(_WITHIN, shield=True):
         while pids := of(mark):
@@ -59,7 +58,7 @@ async def end(mark: str) -> bool:
                 with suppress(PermissionError):
                     os.kill(pid, signal.SIGKILL)
             for pid in pids:
-                while not _is_reaped(pid):  # noqa: ASYNC110  nobody tells
+                while not _is_reaped(pid):  # noqa: ASYNC110  there is no event
                     await anyio.sleep(_LOOK)
     return found
 

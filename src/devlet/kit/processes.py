@@ -3,8 +3,8 @@
     async with process(["etcd", "--data-dir", "d"], log=Path("etcd.log"), ready=line("ready to serve")) as etcd:
         ...  # etcd.pid
 
-The program gets a small environment of its own, not the caller's: with the caller's KUBECONFIG some drivers
-would quietly talk to a real cluster. If the caller is killed the kernel kills the program too (Linux).
+The program gets a small environment of its own, not the caller's: with the caller's KUBECONFIG some drivers would use a
+real cluster without a warning. If the caller is killed, the kernel kills the program as well (Linux).
 """
 
 import os
@@ -57,7 +57,7 @@ Start = Callable[[Sequence[str], int, Mapping[str, str], Path | None], Awaitable
 
 DEADLINE = 60.0  # seconds; long enough for a very busy machine
 SHORT_GRACE = 5.0  # seconds; for programs that lose nothing if they are killed
-POLL_INTERVAL = 0.03  # seconds between two looks at a program that is not ready yet
+POLL_INTERVAL = 0.03  # seconds between checks of a program that is not ready yet
 TAIL_LINES = 20
 TAIL_BYTES = 16 * 1024
 
@@ -84,18 +84,18 @@ if os.getppid() == int(sys.argv[1]):
 
 @dataclass(slots=True)
 class RunningProcess:
-    """A program that was started; `name` is for messages. It may have ended since: see `returncode`."""
+    """A program that was started. `name` is for messages. It may have ended since: see `returncode`."""
 
     name: str
     pid: int
     log: Path
     _process: Child = field(repr=False)
-    _mark: str = ""  # of what it starts
+    _mark: str = ""  # of the processes that it starts
     _was_killed: bool = False  # by us, with its group
 
     @property
     def returncode(self) -> int | None:
-        """None while it runs; negative: the signal that ended it."""
+        """The exit status; None while the program runs, negative for the signal that ended it."""
         return self._process.returncode
 
     def describe(self) -> str:
@@ -104,41 +104,41 @@ class RunningProcess:
         return f"pid {self.pid}, {state}; {log_tail(self.log)}"
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Ignored by a program that has ended: its pid may be somebody else's by now."""
+        """Send a signal, unless the program has ended: another process may have its pid."""
         if self.returncode is None:
             self._process.send_signal(number)
 
     async def wait(self) -> int:
-        """Until it ends, whoever ends it."""
+        """Wait for the program to end."""
         return await self._process.wait()
 
     def kill_group(self) -> None:
-        """All of it, also after it has ended itself."""
+        """Kill the process group, also after the program has ended."""
         self._was_killed = True
         if self.returncode is not None and Path(f"/proc/{self.pid}").exists():
-            return  # a stranger has its pid, which it cannot while the group has members
-        with suppress(ProcessLookupError, PermissionError):  # macOS says the latter if all of it has ended
+            return  # another process has its pid, which is possible only if the group is empty
+        with suppress(ProcessLookupError, PermissionError):  # macOS raises the latter if the whole group has ended
             os.killpg(self.pid, signal.SIGKILL)
 
     @property
     def left_some(self) -> bool:
-        """Whether processes that it started go on though it has ended."""
+        """Return True if the program has ended and processes that it started still run."""
         has_ended = self.returncode is not None and not self._was_killed
         return has_ended and (_has_members(self.pid) or bool(orphans.of(self._mark)))
 
     async def end_all(self) -> None:
-        """After it has ended: what it started is killed, and its log says so. What is in sessions of its own can be
-        found if this process is `adopting` orphans."""
+        """Kill the processes that the ended program left behind, and note that in its log. Processes in sessions of
+        their own are found only if this process is `adopting` orphans."""
         left = self.left_some
         self.kill_group()
         await orphans.end(self._mark)
         if left:
             with self.log.open("a") as file:
-                file.write("(devlet: it left processes behind when it ended, which were killed)\n")
+                file.write("(devlet: it left processes behind when it ended; they were killed)\n")
 
 
 def _has_members(group: int) -> bool:
-    """Whether any process of the group runs."""
+    """Return True if any process of the group runs."""
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             state, _, its_group = path.read_text(errors="replace").rpartition(") ")[2].split()[:3]
@@ -186,11 +186,11 @@ async def process(
 ) -> AsyncIterator[RunningProcess]:
     """Start `argv` in a session of its own and yield it once `ready` says so.
 
-    `env` comes on top of PATH, HOME, locale and TMPDIR. The log gets both outputs and is appended to. On exit:
-    SIGTERM, after `grace` seconds SIGKILL, and SIGKILL for what it started. A program that ends before it
-    is ready, or is not ready within `timeout` seconds, raises `Unavailable` with the last lines of its log; one that
-    is not there raises `InvalidInput`. That it ends later is not an error: look at `returncode`. `start` is `spawn`
-    unless the program can be started faster (`warm_start`)."""
+    `env` is added to PATH, HOME, locale and TMPDIR. Both outputs are appended to the log. On exit the program gets
+    SIGTERM, and after `grace` seconds SIGKILL; then the processes that it started are killed. If the program ends
+    before it is ready, or is not ready within `timeout` seconds, raise `Unavailable` with the last lines of its log.
+    Raise `InvalidInput` if there is no such program. It is not an error if the program ends later: see `returncode`.
+    `start` is `spawn` unless the program can be started faster (`warm_start`)."""
     mark = uuid4().hex
     child = await _start(argv, log, {**(env or {}), orphans.MARK: mark}, cwd, start or spawn)
     program = RunningProcess(name or Path(argv[0]).name, child.pid, log, child, mark)
@@ -247,7 +247,7 @@ async def _until_ready(program: RunningProcess, ready: Ready, timeout: float) ->
 
 
 def ending(returncode: int) -> str:
-    """How a program ended, as the middle of a sentence."""
+    """Return how a program ended, as the middle of a sentence."""
     if returncode >= 0:
         return f"exited with {returncode}"
     number = -returncode
@@ -256,7 +256,7 @@ def ending(returncode: int) -> str:
 
 
 def log_tail(log: Path) -> str:
-    """The log's last lines, as the end of an error text."""
+    """Return the log's last lines, as the end of an error message."""
     with log.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - TAIL_BYTES))

@@ -1,7 +1,7 @@
-"""Tell systemd how we are: ready, stopping, still alive. Outside systemd nothing is sent.
+"""Notify systemd that devlet is ready, stopping, or still alive. Outside systemd nothing is sent.
 
-The protocol is one datagram of `KEY=value` lines to the socket in NOTIFY_SOCKET (sd_notify(3)). A service
-manager that does not listen must never hurt the service, so a failed send is a log line.
+The protocol is one datagram of `KEY=value` lines to the socket in NOTIFY_SOCKET (sd_notify(3)). A service manager that
+does not listen must not affect the service, so a failed send is only logged.
 """
 
 import logging
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Notifier:
-    address: str = ""  # a path, or @ and an abstract name; empty: nobody listens
+    address: str = ""  # a path, or @ and an abstract name; empty: no service manager
     watchdog_interval: float = 0.0  # seconds; 0: no watchdog
 
     def ready(self) -> None:
@@ -31,7 +31,7 @@ class Notifier:
         self._send("STOPPING=1")
 
     async def watchdog(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
-        """A part: a sign of life from the event loop, twice as often as the manager asks for."""
+        """Send a sign of life from the event loop, twice as often as the manager asks for. Runs as a part."""
         task_status.started()
         while self.watchdog_interval:
             self._send("WATCHDOG=1")
@@ -56,7 +56,7 @@ def from_environment(environ: Mapping[str, str]) -> Notifier:
 
 
 def _watchdog_interval(environ: Mapping[str, str]) -> float:
-    """Zero unless the watchdog is meant for this process (sd_watchdog_enabled(3))."""
+    """Return the interval; zero unless the watchdog is for this process (sd_watchdog_enabled(3))."""
     if environ.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return 0.0
     micros = environ.get("WATCHDOG_USEC", "")

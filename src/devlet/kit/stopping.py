@@ -1,7 +1,7 @@
-"""What a signal sets off.
+"""Stop a program on a signal.
 
-While something starts, the first signal cancels it. After that the first one stops it in good order, within a time; the
-second one ends the process at once.
+While the program starts, the first signal cancels it. Later, the first signal stops it in order, within a time limit,
+and the second one ends the process at once.
 """
 
 import logging
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class Stop:
-    """`scope` goes around the parts, from before their start to after their stop."""
+    """Put `scope` around the parts, from before their start to after their stop."""
 
     def __init__(self, timeout: float) -> None:
         self.scope = CancelScope()
@@ -30,31 +30,31 @@ class Stop:
         self._asked = Event()
 
     async def listen(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
-        """A part: wait for the first signal; the next one then has its deadly default effect."""
+        """Wait for the first signal. The next one then has its default effect. Runs as a part."""
         with open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             task_status.started()
             async for number in signals:
-                log.info("stop asked for", extra=facts(signal=number.name))
+                log.info("stop requested", extra=facts(signal=number.name))
                 break
         with _deadly(signal.SIGINT):
             self._asked.set() if self._started else self.scope.cancel()
             await sleep_forever()
 
     async def asked(self) -> None:
-        """Everything has started: return when it is to stop, within the time for stopping."""
+        """Wait until the program has to stop, and set its time limit. Call it when everything has started."""
         self._started = True
         await self._asked.wait()
         self.scope.deadline = current_time() + self._timeout
 
     def check(self) -> None:
-        """Unavailable if the parts did not stop in time."""
+        """Raise Unavailable if the parts did not stop in time."""
         if self._asked.is_set() and self.scope.cancelled_caught:
             raise Unavailable(f"stopping took longer than {self._timeout:g} s; the rest was cancelled")
 
 
 @contextmanager
 def _deadly(number: signal.Signals) -> Iterator[None]:
-    """Within the block the signal ends the process, instead of becoming a KeyboardInterrupt."""
+    """Let the signal end the process while the block runs, instead of raising KeyboardInterrupt."""
     before = signal.signal(number, signal.SIG_DFL)
     try:
         yield

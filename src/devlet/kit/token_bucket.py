@@ -1,6 +1,6 @@
-"""Token buckets that refuse: so many takes per second on average, and a burst above it.
+"""Token buckets, which limit how often something may happen per second on average, and how often at once.
 
-A bucket that is full again is as good as a new one, so only those that somebody used lately are kept.
+A bucket that is full again is the same as a new one, so only buckets that were used lately are kept.
 """
 
 from functools import partial
@@ -11,7 +11,7 @@ __all__ = ["TokenBucket", "TokenBuckets"]
 
 
 class TokenBucket:
-    """Full at first. `rate` tokens per second come back, up to `burst`."""
+    """Starts full. `rate` tokens per second are added, up to `burst`."""
 
     def __init__(self, rate: float, burst: int, clock: Clock) -> None:
         self._rate = rate
@@ -21,7 +21,7 @@ class TokenBucket:
         self._counted = clock.monotonic()
 
     def take(self) -> bool:
-        """Whether there was a token left."""
+        """Take a token. Return False if there is none left."""
         self._refill()
         if self._tokens < 1:
             return False
@@ -40,7 +40,7 @@ class TokenBucket:
 
 
 class TokenBuckets:
-    """One bucket for each of at most `limit` users at a time; whoever comes beyond that shares one more."""
+    """One bucket for each of at most `limit` users at a time. All further users share one bucket."""
 
     def __init__(self, rate: float, burst: int, clock: Clock, limit: int = 64) -> None:
         self._make = partial(TokenBucket, rate, burst, clock)

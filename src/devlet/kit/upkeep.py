@@ -1,4 +1,4 @@
-"""Upkeep of a directory: put back what must be in it when it was removed, and report what is in the way.
+"""Restore files and directories that were removed, and report anything else that is in their place.
 
 Events of the file system start a check of everything that is kept, and so does a timer, because events can be lost.
 What devlet did not create is never removed or written through. It is reported as a problem until it is moved away.
@@ -18,7 +18,7 @@ from anyio.abc import TaskStatus
 
 from devlet.errors import Unavailable
 from devlet.kit import dir_watch
-from devlet.kit.dir_watch import Anew, Change, DirWatch
+from devlet.kit.dir_watch import Change, DirWatch, Rescanned
 from devlet.kit.facts import facts
 
 __all__ = ["Kept", "Settings", "Upkeep", "identity"]
@@ -33,9 +33,9 @@ class Kept(Protocol):
     def path(self) -> Path: ...
 
     async def restore(self) -> str:
-        """Put it back if it was removed, and return what was done as the text of a log line; empty if nothing was.
+        """Restore it if it was removed. Return what was done as the text of a log line; an empty string if nothing was.
 
-        Raise Unavailable, which says why, if it cannot be put back."""
+        Raise Unavailable, with the reason, if it cannot be restored."""
         ...
 
 
@@ -44,7 +44,7 @@ class Settings:
     """Durations in seconds."""
 
     settle: float = 0.1  # from an event to the repair: `rm -r` removes a directory after its content
-    look: float = 10.0  # between two checks without an event
+    look: float = 10.0  # between checks without an event
 
 
 class Upkeep:
@@ -86,7 +86,7 @@ class Upkeep:
     def _concerns(self, changes: Collection[Change]) -> bool:
         """Return True if one of the changes is about something that is kept, or if changes may have been lost."""
         for change in changes:
-            if isinstance(change, Anew) or change.path in self._kept:
+            if isinstance(change, Rescanned) or change.path in self._kept:
                 return True
             if any(path.is_relative_to(change.path) for path in self._kept):
                 return True

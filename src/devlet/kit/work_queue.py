@@ -1,12 +1,14 @@
-"""Keys that wait to be worked on, each at most once in the queue and by one task at a time.
+"""A queue of keys, in which each key is at most once and is processed by one task at a time.
 
-A control loop adds the key of whatever changed and looks at the world only when the key's turn comes; so ten changes
-cost one look, and a key that is added while it is worked on is worked on again. What fails is tried again, later each
-time. `add` returns at once and may be called before `run`; a `run` that is cancelled puts back what it was working on.
+A control loop adds the key of each object that changed, and reads the object only when the key is processed. So ten
+changes are handled together, and a key that is added while it is being processed is processed again. A key whose
+processing fails is retried with increasing delays. `add` returns at once and may be called before `run`. When `run` is
+cancelled, the keys that were being processed go back into the queue.
 """
 
 import heapq
 import logging
+import math
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from itertools import count
@@ -19,7 +21,8 @@ from anyio.lowlevel import checkpoint
 from devlet.errors import DevletError
 from devlet.kit.backoff import Backoff
 from devlet.kit.chance import random
-from devlet.kit.clock import Clock
+from devlet.kit.changes import Changes
+from devlet.kit.clock import Clock, wait_after
 from devlet.kit.facts import facts
 
 __all__ = ["WorkQueue"]
@@ -27,12 +30,13 @@ __all__ = ["WorkQueue"]
 log = logging.getLogger(__name__)
 
 K = TypeVar("K", bound=Any)
-_VOID = 1000  # entries of the heap that may be void before they are swept out
+_VOID = 1000  # void entries that the heap may have before they are removed
 
 
 class WorkQueue(Generic[K]):
-    """`sync` does the work; whatever it raises is told to `failed` (without one, logged) and tried again after
-    `backoff`. An error that is no DevletError is a bug, logged as one, and tried again too."""
+    """`sync` processes a key. An error that it raises is passed to `failed`, or logged by default, and the key is
+    retried after `backoff`. An error that is not a DevletError is a bug: it is logged with its traceback, and the key
+    is retried as well."""
 
     def __init__(
         self,
@@ -52,33 +56,33 @@ class WorkQueue(Generic[K]):
         self._working: set[K] = set()
         self._again: set[K] = set()
         self._failures: dict[K, int] = {}
-        self._later: dict[K, float] = {}  # when, as the clock counts; entries of the heap that say otherwise are void
+        self._later: dict[K, float] = {}  # when each is due; heap entries with another time are void
         self._heap: list[tuple[float, int, K]] = []
         self._numbers = count()
-        self._added = anyio.Event()
-        self._sooner = anyio.Event()
+        self._added = Changes()
+        self._sooner = Changes()  # the time at which the next key is due
 
     def add(self, key: K) -> None:
-        """Work on it as soon as somebody is free. Once is enough, however often it is added before that."""
+        """Process the key as soon as a worker is free. Adding a key that is in the queue already changes nothing."""
         if key in self._working:
             self._again.add(key)
         else:
             self._ready[key] = None
-            self._added.set()
+            self._added.notify()
 
     def add_after(self, key: K, seconds: float) -> None:
-        """Work on it in a while. Of several such wishes the soonest counts; `add` does not fulfil it."""
+        """Process the key later. Of several calls the one with the earliest time counts. `add` does not cancel it."""
         if seconds <= 0:
             return self.add(key)
         when = self._clock.monotonic() + seconds
-        if when < self._later.get(key, float("inf")):
+        if when < self._later.get(key, math.inf):
             self._later[key] = when
             heapq.heappush(self._heap, (when, next(self._numbers), key))
             if self._heap[0][2] == key:
-                self._sooner.set()
+                self._sooner.notify()
 
     def forget(self, key: K) -> None:
-        """Its failures and what was planned for later. What is ready or worked on stays so."""
+        """Forget the failures of the key and when it is due. A key that is in the queue stays in the queue."""
         self._failures.pop(key, None)
         self._later.pop(key, None)
         if len(self._heap) > 2 * len(self._later) + _VOID:
@@ -87,23 +91,23 @@ class WorkQueue(Generic[K]):
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is worked on or ready to be; something may be planned for later."""
+        """Return True if no key is in the queue or being processed. Keys may be due later."""
         return not self._ready and not self._working
 
     def __len__(self) -> int:
-        """How many keys wait for a worker."""
+        """Return how many keys wait for a worker."""
         return len(self._ready)
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Until cancelled."""
+        """Process keys until cancelled."""
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._keep_time)
                 task_status.started()
                 while True:
-                    self._added = anyio.Event()
+                    seen = self._added.version
                     self._start_workers(tasks)
-                    await self._added.wait()
+                    await self._added.after(seen)
         finally:
             self._put_back()
 
@@ -122,7 +126,7 @@ class WorkQueue(Generic[K]):
         return key
 
     async def _work(self, key: K) -> None:
-        """And on whatever is ready after it."""
+        """Process the key, and then further ones until the queue is empty."""
         while True:
             await self._work_on(key)
             if not self._ready:
@@ -131,7 +135,7 @@ class WorkQueue(Generic[K]):
 
     async def _work_on(self, key: K) -> None:
         try:
-            await checkpoint()  # work that never waits must not keep the others from theirs
+            await checkpoint()  # so that other tasks run even if `sync` never waits
             await self._sync(key)
         except Exception as e:
             self._retry(key, e)
@@ -144,7 +148,7 @@ class WorkQueue(Generic[K]):
 
     def _retry(self, key: K, error: Exception) -> None:
         if not isinstance(error, DevletError):
-            log.error("work broke off", exc_info=error, extra=facts(key=str(key)))
+            log.error("work failed unexpectedly", exc_info=error, extra=facts(key=str(key)))
         self._failed(key, error)
         attempt = self._failures.get(key, 0)
         self._failures[key] = attempt + 1
@@ -152,13 +156,10 @@ class WorkQueue(Generic[K]):
 
     async def _keep_time(self) -> None:
         while True:
-            self._sooner = anyio.Event()
+            seen = self._sooner.version
             self._release_due()
-            async with anyio.create_task_group() as tasks:
-                if self._heap:
-                    tasks.start_soon(self._wake_at, self._heap[0][0], self._sooner)
-                await self._sooner.wait()
-                tasks.cancel_scope.cancel()
+            left = self._heap[0][0] - self._clock.monotonic() if self._heap else math.inf
+            await wait_after(self._sooner, seen, self._clock, left)
 
     def _release_due(self) -> None:
         now = self._clock.monotonic()
@@ -170,10 +171,6 @@ class WorkQueue(Generic[K]):
 
     def _is_void(self, when: float, _number: int, key: K) -> bool:
         return self._later.get(key) != when
-
-    async def _wake_at(self, when: float, event: anyio.Event) -> None:
-        await self._clock.sleep(when - self._clock.monotonic())
-        event.set()
 
 
 def _log(key: Any, error: Exception) -> None:

@@ -1,7 +1,7 @@
-"""How deeply YAML is nested, before anything builds it.
+"""Check how deeply YAML is nested before it is loaded.
 
-libyaml composes by recursion in C: sixty thousand brackets end the process, whatever the caller catches. Reading the
-events one after the other needs no stack."""
+libyaml loads by recursion in C: sixty thousand brackets crash the process. Reading the events one after the other needs
+no stack."""
 
 import yaml
 
@@ -13,7 +13,7 @@ _Loader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def check(text: bytes | str, *, limit: int = MAX_DEPTH) -> None:
-    """YAMLError if the text is nested more deeply than `limit`, or is no YAML."""
+    """Raise YAMLError if the text is nested more deeply than `limit`, or is not YAML."""
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, _STARTS):

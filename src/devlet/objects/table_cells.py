@@ -1,16 +1,17 @@
-"""What table printers share: columns, reaching into documents, and the texts that occur everywhere.
+"""Columns of tables, and the cells that several kinds have.
 
-Cells have the types of their columns, but the reference puts numbers into some string columns (`Data`, `Count`), and
-so do we. A value of the wrong shape counts as absent: a table must not fail because of one odd object.
+Cells have the types of their columns, but Kubernetes puts numbers into some string columns (`Data`, `Count`), and so
+does devlet. A value of the wrong type counts as absent, so that one malformed object does not break a table.
 
-Commands use it too, and must start at once: nothing that takes long to load is imported here.
+Commands import this module and must start quickly, so it imports nothing that takes long to load.
 """
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from devlet.errors import InvalidInput
+from devlet.objects.subdocuments import Document, at, mappings, text, texts
 from devlet.objects.values.timestamps import parse_micro_time
 
 __all__ = [
@@ -22,22 +23,15 @@ __all__ = [
     "Column",
     "Printer",
     "age",
-    "at",
-    "documents_at",
     "duration",
     "instant",
     "label_text",
-    "name",
     "none_if_empty",
-    "number",
     "selector_text",
     "since",
-    "text",
-    "texts",
     "wide",
 ]
 
-Document = dict[str, Any]
 Cell = str | int | float | bool | None
 
 NONE = "<none>"
@@ -81,52 +75,19 @@ def wide(name: str, description: str = "", *, format: str = "") -> Column:
     return Column(name, format=format, priority=1, description=description)
 
 
-def at(document: Any, *path: str) -> Any:
-    """The value at a path; None if there is none."""
-    for key in path:
-        if not isinstance(document, dict):
-            return None
-        document = document.get(key)
-    return document
-
-
-def text(document: Document, *path: str) -> str:
-    value = at(document, *path)
-    return value if isinstance(value, str) else ""
-
-
-def number(document: Document, *path: str) -> int:
-    value = at(document, *path)
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
-
-
-def texts(document: Document, *path: str) -> list[str]:
-    value = at(document, *path)
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
-
-
-def documents_at(document: Document, *path: str) -> list[Document]:
-    value = at(document, *path)
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def name(document: Document) -> str:
-    return text(document, "metadata", "name")
-
-
 def age(document: Document, now: datetime) -> str:
     return since(at(document, "metadata", "creationTimestamp"), now)
 
 
 def since(moment: object, now: datetime) -> str:
-    """How long ago a Time or MicroTime was; `<unknown>` if it is not set."""
+    """Return how long ago a Time or MicroTime was; `<unknown>` if it is not set."""
     if (then := instant(moment)) is None:
         return UNKNOWN
     return duration((now - then).total_seconds())
 
 
 def instant(moment: object) -> datetime | None:
-    """A Time or MicroTime of a document."""
+    """Return a Time or MicroTime of a document; None if it is not set or not valid."""
     if not moment:
         return None
     try:
@@ -136,7 +97,7 @@ def instant(moment: object) -> datetime | None:
 
 
 def duration(seconds: float) -> str:
-    """As short as it still says enough: two units while the larger one is small, then one."""
+    """Return a duration as kubectl prints it: two units while the larger one is small, then one."""
     whole = int(seconds)
     if whole < -1:
         return "<invalid>"
@@ -173,19 +134,19 @@ def none_if_empty(value: str) -> str:
 
 
 def label_text(labels: object) -> str:
-    """A map of labels, sorted: `a=b,c=d`."""
+    """Return the labels in order: `a=b,c=d`."""
     if not isinstance(labels, dict):
         return NONE
     return none_if_empty(",".join(f"{key}={labels[key]}" for key in sorted(labels)))
 
 
 def selector_text(selector: object) -> str:
-    """A label selector as it is written on a command line."""
+    """Return a label selector as it is written on a command line."""
     if not isinstance(selector, dict):
         return NONE
     labels = at(selector, "matchLabels")
     parts = [(key, f"{key}={value}") for key, value in labels.items()] if isinstance(labels, dict) else []
-    parts += [(text(term, "key"), _requirement(term)) for term in documents_at(selector, "matchExpressions")]
+    parts += [(text(term, "key"), _requirement(term)) for term in mappings(selector, "matchExpressions")]
     return none_if_empty(",".join(part for _, part in sorted(parts, key=lambda keyed: keyed[0])))
 
 

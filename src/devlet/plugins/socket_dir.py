@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from devlet.kit.dir_watch import Anew, Change, DirWatch, Found, Gone, Settings
+from devlet.kit.dir_watch import Change, DirWatch, Found, Gone, Rescanned, Settings
 from devlet.kit.facts import facts
 
 __all__ = ["SocketDir", "Sockets"]
@@ -49,7 +49,7 @@ class Sockets:
         lost = False
         for change in changes:
             match change:
-                case Anew():
+                case Rescanned():
                     before, self._known, self._refused = {**before, **self._known}, {}, {}
                     lost = lost or change.lost
                 case Gone():

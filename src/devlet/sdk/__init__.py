@@ -1,7 +1,7 @@
-"""The driver's end of the plugin sockets, for people who write drivers in Python.
+"""Write device plugins and DRA drivers in Python. They work with a kubelet as well as with devlet.
 
-`DevicePlugin` and `DraDriver` are what to inherit from; the rest are values that their methods take and give, and tools
-for what drivers leave on disk. Works with a kubelet as it does with devlet.
+Inherit from `DevicePlugin` or `DraDriver`. The other names are the values that their methods take and return, and tools
+for the files that drivers keep.
 """
 
 from devlet.sdk.checkpoint import Checkpoint

@@ -21,7 +21,7 @@ from devlet.runtime.cdi import codec, names, versions
 from devlet.runtime.cdi import spec as cdi
 from devlet.runtime.cdi.validation import problems
 from devlet.sdk import file_names
-from devlet.sdk.disk_errors import told
+from devlet.sdk.disk_errors import explained
 from devlet.sdk.mistakes import env_problems, type_problem
 from devlet.sdk.values import ClaimRef, DeviceNode, Mount, Prepared
 
@@ -34,7 +34,8 @@ _GIVEN = ("env", "devices", "mounts", "edits", "cdi_devices")
 
 
 class CdiFiles:
-    """The directory is made when it is needed. It may have files of others in it: those are left alone."""
+    """The CDI files of a driver. The directory is created when needed; files of other programs in it are not
+    touched."""
 
     def __init__(self, directory: Path, driver: str) -> None:
         self.directory = directory
@@ -47,9 +48,11 @@ class CdiFiles:
         return self.directory / f"{self._driver}_{CLASS}_{file_names.check_uid(uid)}.json"
 
     def write(self, claim: ClaimRef, prepared: Sequence[Prepared]) -> list[tuple[str, ...]]:
-        """The names of CDI devices for each of `prepared`, in their order: the one in our file, if there is anything to
-        give, and then `cdi_devices`. Repeated, it replaces the file. InvalidInput if the driver's answer can be in no
-        CDI spec, Unavailable if the file cannot be written; the file is then as it was."""
+        """Write the claim's file, or replace it, and return the names of CDI devices for each of `prepared`: the device
+        in the file, unless it is empty, and then `cdi_devices`.
+
+        Raise InvalidInput if the driver's answer cannot be expressed in a CDI spec, and Unavailable if the file cannot
+        be written; an existing file is then unchanged."""
         path = self.path(claim.uid)
         _check_types(claim, prepared)
         devices = list(_devices(claim, prepared))
@@ -62,17 +65,17 @@ class CdiFiles:
         return [self._ids(device, each) for device, each in zip(devices, prepared, strict=True)]
 
     def remove(self, uid: str) -> None:
-        """No error if there is none."""
+        """Remove the claim's file, if there is one."""
         path = self.path(uid)
-        with told(f"claim {uid}: CDI file {path} cannot be removed"):
+        with explained(f"claim {uid}: CDI file {path} cannot be removed"):
             if self.directory.is_dir():
                 path.unlink(missing_ok=True)
                 atomic_file.remove_leftovers(path)
 
     def leftovers(self) -> set[str]:
-        """UIDs of the claims that have files here, also unfinished ones of a driver that was killed. Those that no
-        longer are prepared are to be removed."""
-        with told(f"CDI directory {self.directory} cannot be read"):
+        """Return the UIDs of the claims that have files, including unfinished files of a driver that was killed. The
+        driver has to remove those of claims that are no longer prepared."""
+        with explained(f"CDI directory {self.directory} cannot be read"):
             found = [each.name for each in self.directory.iterdir()] if self.directory.exists() else []
         return {match[1] or match[2] for name in found if (match := self._names.fullmatch(name))}
 
@@ -87,7 +90,7 @@ class CdiFiles:
 
     def _replace(self, path: Path, claim: ClaimRef, spec: cdi.Spec) -> None:
         content = _encoded(claim, structs.replace(spec, cdi_version=versions.minimum(spec)))
-        with told(f"{_text(claim)}: CDI file {path} cannot be written"):
+        with explained(f"{_text(claim)}: CDI file {path} cannot be written"):
             self.directory.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
             atomic_file.write(path, content, FILE_MODE)
 
@@ -104,7 +107,7 @@ def _check_types(claim: ClaimRef, prepared: Iterable[Prepared]) -> None:
 
 
 def edits_of(prepared: Prepared) -> cdi.ContainerEdits:
-    """All that a container gets with it."""
+    """Return everything that a container gets with a prepared result."""
     simple = cdi.ContainerEdits(
         env=tuple(f"{name}={value}" for name, value in prepared.env.items()),
         device_nodes=tuple(_node(each) for each in prepared.devices),
@@ -125,8 +128,8 @@ def _mount(mount: Mount) -> cdi.Mount:
 
 
 def _devices(claim: ClaimRef, prepared: Iterable[Prepared]) -> Iterator[cdi.Device]:
-    """A letter first, because a digit would need a newer version of CDI. A number behind it tells shares of a device
-    apart, and devices of that name in several pools."""
+    """Yield the CDI devices. Their names start with a letter, because a digit would need a newer CDI version. A number
+    at the end distinguishes the shares of a device, and devices with the same name in several pools."""
     seen: Counter[str] = Counter()
     for each in prepared:
         request, device = each.result.request.replace("/", "."), each.result.device
@@ -160,12 +163,12 @@ def _paths(prepared: Prepared) -> Iterator[str]:
 
 
 def _encoded(claim: ClaimRef, spec: cdi.Spec) -> bytes:
-    """Read back as a runtime would: what it refuses is not written."""
+    """Encode a spec, and decode it as a runtime would: a spec that a runtime refuses is not written."""
     try:
         content = codec.encode(spec)
         codec.decode(content)
     except (InvalidInput, UnicodeEncodeError) as e:
-        raise InvalidInput(f"{_text(claim)}: no runtime takes its CDI spec: {e}; correct what prepare returns") from e
+        raise InvalidInput(f"{_text(claim)}: no runtime accepts its CDI spec: {e}; correct what prepare returns") from e
     return content
 
 

@@ -1,12 +1,11 @@
-"""What a driver remembers over restarts, in one file that is replaced as a whole.
+"""State of a driver that survives restarts, in one file that is replaced as a whole.
 
     checkpoint = Checkpoint(directory / "leds.json", dict[str, int])
     brightness = checkpoint.load() or {}
     checkpoint.save(brightness | {"red": 7})
 
-What was saved survives a kill and a power cut; a damaged file is set aside for people to look at, never read as
-something else. Both calls block on the disk. `claim_log` builds on this what a driver needs that must remember prepared
-claims.
+Saved state survives a kill and a power cut. A damaged file is never loaded; it is set aside, so that people can look at
+it. Both calls block on the disk. For a driver that has to remember prepared claims, `claim_log` builds on this.
 """
 
 import hashlib
@@ -20,7 +19,7 @@ from msgspec import Raw, Struct
 from devlet.errors import StateCorrupt, Unavailable
 from devlet.kit import atomic_file
 from devlet.kit.clock import Clock, SystemClock
-from devlet.sdk.disk_errors import told
+from devlet.sdk.disk_errors import explained
 from devlet.state import checkpoint_file
 
 __all__ = ["Checkpoint"]
@@ -33,14 +32,14 @@ FILE_MODE, DIRECTORY_MODE = 0o600, 0o750
 class _File(Struct, frozen=True):
     kind: str
     version: int
-    checksum: str  # of all that is above and below
+    checksum: str  # of the other fields
     data: Raw
 
 
 class Checkpoint(Generic[T]):
-    """`type` is anything that msgspec encodes. `kind` says whose file it is; the default is the type's name. When the
-    type changes its meaning, `version` goes up, and `upgrades` tells how to make data of an older version (as plain
-    values) those of the next one. Instances of a driver that share the file hold an `Exclusion` while they use it."""
+    """`type` is any type that msgspec encodes. `kind` identifies the file; the default is the type's name. When the
+    type changes its meaning, increase `version` and add a function to `upgrades` that converts data of the previous
+    version, as plain values, to the next one. Instances of a driver that share the file must hold an `Exclusion`."""
 
     def __init__(
         self,
@@ -62,10 +61,12 @@ class Checkpoint(Generic[T]):
         self._foreign: StateCorrupt | None = None
 
     def load(self) -> T | None:
-        """None if nothing was saved yet. StateCorrupt if the file is damaged: it is set aside then, and the next
-        `load` gives None. StateCorrupt, too, for a file of another kind or of a newer version, which is left alone."""
+        """Return the saved value; None if nothing was saved yet.
+
+        Raise StateCorrupt if the file is damaged, which sets it aside, so that the next `load` returns None. Also raise
+        StateCorrupt for a file of another kind or of a newer version, which is not changed."""
         self._foreign = None
-        with told(f"{self.path} cannot be read"):
+        with explained(f"{self.path} cannot be read"):
             content = self._content()
         if content is None:
             return None
@@ -80,13 +81,13 @@ class Checkpoint(Generic[T]):
             raise self._set_aside(f"{type(e).__name__}: {e}") from e
 
     def save(self, value: T) -> None:
-        """Durable when it returns. Unavailable if that cannot be; the file is then as it was. StateCorrupt if `load`
-        found that the file is somebody else's."""
+        """Save the value durably. Raise Unavailable if that fails; the file is then unchanged. Raise StateCorrupt if
+        `load` found a file of another kind or of a newer version."""
         if self._foreign is not None:
             raise self._foreign
         data = msgspec.json.encode(value, order="deterministic")
         file = _File(self.kind, self.version, _checksum(self.kind, self.version, data), Raw(data))
-        with told(f"{self.path} cannot be written"):
+        with explained(f"{self.path} cannot be written"):
             self.path.parent.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
             self._tidy()
             atomic_file.write(self.path, msgspec.json.encode(file) + b"\n", FILE_MODE)
@@ -98,7 +99,7 @@ class Checkpoint(Generic[T]):
             return None
 
     def _tidy(self) -> None:
-        """Of unfinished files, once: whoever saves is the only one to do so, whoever loads may not be."""
+        """Remove unfinished files, once. Only a caller that saves may do so: it is the only writer."""
         if not self._is_tidy:
             atomic_file.remove_leftovers(self.path)
             self._is_tidy = True

@@ -1,7 +1,7 @@
-"""Claims that are to be prepared, read from the API and checked: a driver never acts on what it was merely told.
+"""Read the claims to prepare from the API and check them: a driver never relies on the node's request alone.
 
-Servers from 1.31 on are understood: the newest version that the server has is asked for, and remembered. A server may
-be upgraded while the driver lives, so the others are asked for before a claim is called missing.
+Servers from 1.31 on are supported. The driver uses the newest API version that the server has, and remembers it. A
+server may be upgraded while the driver runs, so the driver tries all versions before it reports a claim as missing.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ class ClaimReader:
         self._versions: Sequence[Resource] = _VERSIONS
 
     async def read(self, refs: Sequence[ClaimRef]) -> dict[str, Claim | DevletError]:
-        """By UID. An error is the claim's own."""
+        """Return the claims by UID, or the error of each claim that cannot be prepared."""
         found: dict[str, Claim | DevletError] = {}
         limiter = anyio.CapacityLimiter(_AT_ONCE)
 

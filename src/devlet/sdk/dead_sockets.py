@@ -1,7 +1,7 @@
-"""Sockets whose process was killed: the file stays, and whoever looks for drivers tries it again and again.
+"""Remove sockets whose process was killed. The file stays, and a node that looks for drivers keeps trying it.
 
-What a newcomer gets wrong: a file says nothing about who serves it. A socket is dead if nobody answers there, and still
-does not a moment later: between making a socket and listening on it nobody answers either.
+The file does not show whether a process serves the socket. A socket is dead if a connection is refused, and is refused
+again a moment later: between the creation of a socket and the call of `listen`, connections are refused as well.
 """
 
 import logging
@@ -24,20 +24,20 @@ MOMENT = 0.2  # seconds
 
 
 async def sweep(paths: Iterable[Path], clock: Clock) -> None:
-    """Remove those of the paths that are dead sockets."""
+    """Remove the paths that are dead sockets."""
     if dead := await anyio.to_thread.run_sync(_dead, list(paths)):
         await clock.sleep(MOMENT)
         await anyio.to_thread.run_sync(_remove, dead)
 
 
 def is_served(path: Path) -> bool:
-    """InvalidInput if something else is there."""
+    """Return True if a process listens on the socket. Raise InvalidInput if the path is not a socket."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
         return False
     if not stat.S_ISSOCK(mode):
-        raise InvalidInput(f"{path} exists and is no socket: remove it, or use another name")
+        raise InvalidInput(f"{path} exists and is not a socket: remove it, or use another name")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         try:
@@ -45,7 +45,7 @@ def is_served(path: Path) -> bool:
         except (ConnectionRefusedError, FileNotFoundError):
             return False
         except (TimeoutError, BlockingIOError):
-            return True  # somebody listens, and has no time
+            return True  # a process listens, and is busy
     return True
 
 

@@ -1,7 +1,7 @@
-"""A list of devices as a plugin sends it: checked as a whole, encoded once for everybody who follows it.
+"""The list of devices that a plugin sends, which is checked as a whole and encoded once for all its readers.
 
-A list with a mistake is not sent in part. The reference sends what it is given, and a device that is listed twice, once
-healthy and once not, is then both.
+A list with a mistake is not sent at all. The Go helper sends every list: a device that is listed as healthy and again
+as unhealthy is then both.
 """
 
 import logging
@@ -34,7 +34,7 @@ class DeviceList(Struct, frozen=True):
 
 
 def check_resource(name: str, plugin: str) -> None:
-    """InvalidInput if nobody could register it."""
+    """Raise InvalidInput if no node would register the resource."""
     if not name or not isinstance(name, str):
         raise InvalidInput(f'{plugin} has no resource: set resource = "example.com/led"')
     if extended_resource_name(name):
@@ -43,7 +43,7 @@ def check_resource(name: str, plugin: str) -> None:
 
 
 def device_list(resource: str, devices: Iterable[PluginDevice], id_length: int = ID_LENGTH) -> DeviceList:
-    """InvalidInput if one of them cannot be listed; it says which."""
+    """Return a checked list. Raise InvalidInput, which names the device, if a device is not valid."""
     found: tuple[PluginDevice, ...] = listed(devices, f"devices() of {resource}", "PluginDevice")
     ids: set[str] = set()
     for device in found:
@@ -52,13 +52,13 @@ def device_list(resource: str, devices: Iterable[PluginDevice], id_length: int =
         ids.add(device.id)
     message = pb.ListAndWatchResponse(devices=map(_message, found)).SerializeToString()
     if len(message) > KUBELET_LIMIT:
-        told = facts(resourceName=resource, bytes=len(message), devices=len(found))
-        log.warning("device list too large for a kubelet, which accepts 4 MiB: use shorter ids", extra=told)
+        sizes = facts(resourceName=resource, bytes=len(message), devices=len(found))
+        log.warning("device list too large for a kubelet, which accepts 4 MiB: use shorter ids", extra=sizes)
     return DeviceList(found, frozenset(ids), message)
 
 
 def _problem(device: object, before: set[str], id_length: int) -> str:
-    """Empty if there is none. Nothing but this has checked the types of what a plugin lists."""
+    """Return what is wrong with a device, also with its types; an empty string if nothing is."""
     if not isinstance(device, PluginDevice):
         return f"{device!r} is not a PluginDevice"
     if problem := _id_problem(device.id, id_length):
@@ -82,7 +82,7 @@ def _are_nodes(value: object) -> bool:
 
 def _id_problem(id: str, most: int) -> str:
     if not _is_text(id):
-        return f"a device has the id {id!r}, expected a text of 1 to {most} characters"
+        return f"a device has the id {id!r}, expected a string of 1 to {most} characters"
     if len(id) > most:
         return f"the id {id!r} has {len(id)} characters, at most {most} are allowed"
     try:

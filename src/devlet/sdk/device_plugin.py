@@ -11,8 +11,8 @@
 
     Leds().main()
 
-`devices` gives whole lists: what is missing in the newest one is gone. Nothing is served before the first list: a node
-that is told of no devices at all refuses pods that had some.
+`devices` yields complete lists: a device that is not in the newest list is gone. Nothing is served before the first
+list, because a node with an empty list refuses pods that had devices.
 """
 
 import logging
@@ -47,16 +47,16 @@ log = logging.getLogger(__name__)
 
 DIRECTORY: Final = Path("/var/lib/kubelet/device-plugins")
 
-_SILENCE = "devices() has said nothing yet: nothing is registered before its first list"
+_SILENCE = "devices() has not yielded a list yet: nothing is registered before the first one"
 
 
 @dataclass(frozen=True, slots=True)
 class PluginOptions:
     """Where the node is, and how long to wait for it. Durations in seconds.
 
-    The plugin's socket lies in `directory`, beside kubelet.sock. If there is a `registry` (/var/lib/kubelet/
-    plugins_registry) it lies there instead, and the node finds it by itself. `socket` is its file name; by default it
-    is that of the resource."""
+    The plugin's socket is in `directory`, beside kubelet.sock. With a `registry` (/var/lib/kubelet/plugins_registry)
+    the socket is there instead, and the node finds it. `socket` is its file name; the default is made from the
+    resource."""
 
     directory: Path = DIRECTORY
     registry: Path | None = None
@@ -64,59 +64,62 @@ class PluginOptions:
     register_timeout: float = 30.0
     retry: float = 0.2  # the first wait after a failure, which then doubles
     retry_limit: float = 30.0
-    check: float = 60.0  # between two looks whether the node still follows the devices
-    id_length: int = ID_LENGTH  # characters of an id; nodes take more than is documented
+    check: float = 60.0  # between checks that the node still follows the devices
+    id_length: int = ID_LENGTH  # characters of an id; nodes accept more than is documented
 
     def data(self, resource: str) -> Path:
-        """The plugin's own directory, where DRA drivers have theirs: only sockets belong beside kubelet.sock."""
+        """Return the plugin's own directory. It is among those of DRA drivers: beside kubelet.sock only sockets
+        belong."""
         return self.directory.absolute().parent / "plugins" / resource.replace("/", "_")
 
 
 class DevicePlugin:
-    """Give it a `resource`, and write `devices` and `allocate`; the other methods may stay as they are. Calls for
-    different containers may come at the same time. The base class keeps no state: several plugins may run in one
-    process, and one may run again after it has ended."""
+    """The base class of device plugins. Set a `resource` and implement `devices` and `allocate`; the rest is optional.
+
+    Calls for different containers may come at the same time. The base class has no state: several plugins may run in
+    one process, and a plugin may run again after it ended."""
 
     resource: str = ""
 
     def devices(self) -> AsyncIterator[Sequence[PluginDevice]]:
-        """A whole list at once, and a new one whenever something has changed. A generator that ends has said its last
-        word; one that fails is started anew after a while, and the last list stays in the meantime."""
+        """Yield the list of all devices, and a new list whenever something changed. When the generator ends, the last
+        list stays. When it fails, it is called again after a delay, and the last list stays meanwhile."""
         raise NotImplementedError(f"{type(self).__name__} has no method devices")
 
     async def allocate(self, ids: Sequence[str]) -> Grant:
-        """What one container gets with these devices. An exception refuses its pod. It may be asked for devices that
-        it has given before: nobody says when a container is done with them."""
+        """Return what one container gets with these devices. An exception fails the pod.
+
+        The devices may have been allocated before: the node does not report when a container no longer uses them."""
         raise NotImplementedError(f"{type(self).__name__} has no method allocate")
 
     async def prefer(self, available: Sequence[str], must_include: Sequence[str], size: int) -> Sequence[str]:
-        """Which `size` of the available devices fit together best. Fewer are filled up by the node; none is no
-        preference. Without this method nobody asks."""
+        """Return the `size` available devices that fit together best. If there are fewer, the node adds others. An
+        empty list means no preference. Without this method the node does not ask."""
         return ()
 
     async def pre_start(self, ids: Sequence[str]) -> None:
-        """Before each start of a container with these devices, also after a crash: to reset them, say. It has 30 s. An
-        exception keeps the container from starting. Without this method nobody asks."""
+        """Prepare devices, for example reset them, before each start of a container, also after a crash. It has 30 s.
+        An exception keeps the container from starting. Without this method the node does not ask."""
 
     def error(self, error: Exception, doing: str) -> None:
-        """Something went wrong in the background; it is tried again."""
+        """Handle an error in the background. By default it is logged. The work is retried."""
         known = isinstance(error, DevletError)
         log.error(doing, extra=facts(resourceName=self.resource, err=error), exc_info=None if known else error)
 
     async def setup(self, options: PluginOptions) -> None:
-        """Once, before anything else is asked. A directory for its own files is `options.data(self.resource)`; it may
-        have to be made."""
+        """Prepare to run; called once, before the other methods. `options.data(self.resource)` is the plugin's own
+        directory, which may not exist yet."""
 
     # As a program
 
     def arguments(self, parser: ArgumentParser) -> None:
-        """Add flags of its own to those of every device plugin."""
+        """Add flags to those of every device plugin."""
 
     def configure(self, arguments: Namespace) -> None:
-        """Take over what the flags say; `InvalidInput` for what cannot be."""
+        """Read the flags. Raise `InvalidInput` for values that are not valid."""
 
     def main(self, argv: Sequence[str] | None = None) -> None:
-        """As a program: see --help."""
+        """Run the plugin as a program; see --help."""
         from devlet.sdk.program import run_plugin
 
         run_plugin(self, argv)
@@ -130,8 +133,9 @@ class DevicePlugin:
         *,
         task_status: TaskStatus[None] = TASK_STATUS_IGNORED,
     ) -> None:
-        """Serve until cancelled; ready when its devices are known and its socket is served. `InvalidInput` if it cannot
-        be registered under its name, `InUse` if another process has the socket."""
+        """Serve until cancelled. Ready when the devices are known and the socket is served.
+
+        Raise `InvalidInput` if the resource cannot be registered, and `InUse` if another process has the socket."""
         check_resource(self.resource, type(self).__name__)
         await self.setup(options)
         life = _Life(self, options, clock)
@@ -169,7 +173,7 @@ class _Life:
     def _take(self, devices: Sequence[PluginDevice]) -> None:
         newest = device_list(self._plugin.resource, devices, self._id_length)
         if self._board.value is not None and self._board.value.devices == newest.devices:
-            return  # a kubelet writes a file for every list that it gets
+            return  # a kubelet writes a file for each list it receives
         self._board.show(newest)
         healthy = sum(each.health == HEALTHY for each in newest.devices)
         log.info("devices listed", extra=self._facts(devices=len(newest.devices), healthy=healthy))
@@ -182,7 +186,7 @@ class _Life:
         with self._registration.watch:
             await self._serve_once(task_status.started)
             while True:
-                log.info("plugin is served anew", extra=self._facts(socket=self._registration.socket))
+                log.info("plugin is served again", extra=self._facts(socket=self._registration.socket))
                 await self._serve_once(lambda: None)
 
     async def _serve_once(self, started: Callable[[], None]) -> None:
@@ -197,5 +201,5 @@ class _Life:
 
 
 def _has(plugin: DevicePlugin, method: str) -> bool:
-    """Whether the author wrote it."""
+    """Return True if the author implemented the method."""
     return getattr(type(plugin), method) is not getattr(DevicePlugin, method)

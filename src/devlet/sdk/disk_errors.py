@@ -1,6 +1,6 @@
-"""What it means when the disk says no: which file it is about, why, and what people can do.
+"""Explain errors of the disk: which file, why, and what to do.
 
-The system's own words alone ("Permission denied") do not tell who is to act.
+The system's own text ("Permission denied") does not say who has to act.
 """
 
 import errno
@@ -10,14 +10,14 @@ from contextlib import contextmanager
 
 from devlet.errors import Unavailable
 
-__all__ = ["told"]
+__all__ = ["explained"]
 
 _ADVICE = {
     errno.ENOSPC: "make room on that disk",
     errno.EDQUOT: "make room on that disk",
     errno.EROFS: "mount it for writing, or choose another directory",
     errno.EISDIR: "something else has that name, move it away",
-    errno.ENOTDIR: "a part of the path is no directory, move it away",
+    errno.ENOTDIR: "a part of the path is not a directory, move it away",
     errno.EEXIST: "something else has that name, move it away",
     errno.ENOTEMPTY: "something else has that name, move it away",
     errno.ENAMETOOLONG: "choose a shorter directory",
@@ -27,8 +27,9 @@ _ADVICE = {
 
 
 @contextmanager
-def told(what: str) -> Iterator[None]:
-    """Unavailable for errors of the disk in the block. `what` is the sentence's beginning: `X cannot be written`."""
+def explained(what: str) -> Iterator[None]:
+    """Raise Unavailable for errors of the disk in the block. `what` is the beginning of the message: `X cannot be
+    written`."""
     try:
         yield
     except OSError as e:

@@ -1,4 +1,4 @@
-"""A DRA driver: a name, devices, and what to do with a claim that got some of them.
+"""The base class of DRA drivers, which publish devices and prepare them for claims.
 
     class Leds(DraDriver):
         name = "led.example.com"
@@ -9,11 +9,11 @@
         async def prepare(self, claim):
             return [Prepared(result, env={"LED": result.device}) for result in claim.results]
 
-Nodes ask for the same claim again, after a restart for instance, and expect the same answer: `prepare` and `unprepare`
-must bear being repeated. They may be called in another process than before, so what they have to know is on disk, or
-in the claim.
+A node asks for the same claim again, for example after a restart, and expects the same answer. So `prepare` and
+`unprepare` must be idempotent. They may be called in another process than before, so everything that they need must be
+on disk or in the claim.
 
-    devices() ──▶ slices of the API          node ──▶ registration socket: who are you?
+    devices() ──▶ slices of the API          node ──▶ registration socket: which driver is this?
     prepare() ◀── claims of the API    ◀──── node ──▶ service socket: prepare, unprepare, health
 """
 
@@ -37,7 +37,7 @@ from devlet.kit.parts import running
 from devlet.objects import names
 from devlet.sdk import file_names
 from devlet.sdk.cdi_files import CdiFiles
-from devlet.sdk.claim_desk import ClaimDesk
+from devlet.sdk.claim_preparer import ClaimPreparer
 from devlet.sdk.claim_reader import ClaimReader
 from devlet.sdk.dead_sockets import sweep
 from devlet.sdk.dra_services import DraService, dra_methods
@@ -59,19 +59,21 @@ log = logging.getLogger(__name__)
 KUBELET: Final = Path("/var/lib/kubelet")
 CDI: Final = Path("/var/run/cdi")
 
-_SILENCE = "devices() has said nothing yet: nothing is published before its first list"
+_SILENCE = "devices() has not yielded a list yet: nothing is published before the first one"
 _POD_UID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
 Devices = Sequence[Device] | Mapping[str, Pool]
-"""Devices of one pool that is named after the node, or pools by their names."""
+"""The devices of one pool that has the name of the node, or pools by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class DraOptions:
-    """Where a driver has its sockets and files. Directories are those of the kubelet's host unless they are given.
+    """Where a driver has its sockets and files. The defaults are the directories of a host with a kubelet.
 
-    `instance` tells several instances of one driver on one node apart, as in a rolling update: the pod's UID. They
-    share what is on disk, and take turns. `services` are in the order in which they are advertised."""
+    `instance` is the pod's UID if several instances of the driver run on the node, as in a rolling update. The
+    instances share their files and prepare claims one after the other. `services` are in the order in which they are
+    advertised.
+    """
 
     node_name: str
     kubelet: Path = KUBELET
@@ -81,23 +83,23 @@ class DraOptions:
     instance: str = ""
     serialize: bool = True
     services: tuple[DraService, ...] = (DraService.V1, DraService.V1BETA1)
-    metadata: tuple[str, ...] = ()  # versions in which containers find metadata of their devices
+    metadata: tuple[str, ...] = ()  # versions in which containers can read metadata of their devices
     limits: Limits = field(default=Limits())
 
     def registry_socket(self, driver: str) -> Path:
-        """Where the node finds the driver."""
+        """Return the path of the socket by which the node finds the driver."""
         return self._registry / f"{driver}{self._suffix}-reg.sock"
 
     def data(self, driver: str) -> Path:
-        """The driver's own directory, shared by all its instances on the node."""
+        """Return the driver's own directory, which all its instances on the node share."""
         return (self.directory or self.kubelet / "plugins" / driver).absolute()
 
     def service_socket(self, driver: str) -> Path:
-        """Where the node calls the driver."""
+        """Return the path of the socket on which the node calls the driver."""
         return self.data(driver) / f"dra{self._suffix}.sock"
 
     def sockets_of_instances(self, driver: str) -> list[Path]:
-        """Of all that have a pod's UID for a name, living or dead."""
+        """Return the sockets of all instances that are named by a pod's UID, whether they still run or not."""
         return [
             *_matching(self._registry, rf"{re.escape(driver)}-{_POD_UID}-reg\.sock"),
             *_matching(self.data(driver), rf"dra-{_POD_UID}\.sock"),
@@ -118,61 +120,62 @@ def _matching(directory: Path, pattern: str) -> list[Path]:
 
 
 class DraDriver:
-    """Give it a `name`, and write `devices` and `prepare`; the other methods may stay as they are.
+    """The base class of DRA drivers. Set a `name` and implement `devices` and `prepare`; the rest is optional.
 
-    `parameters` is the type of what claims and classes may say to it (see `Claim.parameters_for`), such as a msgspec
-    Struct, or dict for anything. Others are refused; by default, all. While it is `exclusive`, a device that one claim
-    has is refused to others, whatever a scheduler says, but for shares and admin access. `single_pool` is for devices
-    that several nodes reach: the driver then has only the pool of that name, which says itself on which nodes it is, by
-    its `node_selector` or `all_nodes`."""
+    `parameters` is the type of the opaque parameters in claims and classes (see `Claim.parameters_for`), such as a
+    msgspec Struct, or dict to accept all. Other parameters are refused; by default, all are. An `exclusive` driver
+    refuses a device that another claim has, whatever the scheduler decided, unless the device is shared or the access
+    is admin access. `single_pool` is for devices that several nodes can use: the driver then has only the pool of that
+    name, whose `node_selector` or `all_nodes` selects the nodes."""
 
     name: str = ""
     single_pool: str = ""
     parameters: type | None = None
     exclusive: bool = True
 
-    _metadata: MetadataFiles | None = None  # while it runs, and they are switched on
+    _metadata: MetadataFiles | None = None  # while the driver runs with device metadata enabled
 
     def devices(self) -> AsyncIterator[Devices]:
-        """What there is, whole, and again whenever it changed. A generator that ends has said its last word. Without
-        this method nothing is published: somebody else does it."""
+        """Yield all devices, and again all devices whenever any of them changed. When the generator ends, the last list
+        stays published. Without this method the driver publishes nothing: another program has to."""
         raise NotImplementedError
 
     async def prepare(self, claim: Claim) -> Sequence[Prepared]:
-        """Make the claim's devices ready. An exception is what the pod's user is told, and it is tried again."""
+        """Make the claim's devices ready. The user of the pod sees an exception's text, and the node tries again."""
         raise NotImplementedError(f"{type(self).__name__} has no method prepare")
 
     async def unprepare(self, claim: ClaimRef) -> None:
-        """Take back what `prepare` did; the CDI file is removed afterwards. A claim that nobody knows is a success."""
+        """Undo what `prepare` did. The SDK removes the CDI file afterwards. Succeed for a claim that is not known."""
 
     def health(self) -> AsyncIterator[Sequence[DeviceHealth]]:
-        """How all devices are, and again whenever that changed. Without this method nothing is said about it."""
+        """Yield the health of all devices, and again whenever it changed. Without this method none is reported."""
         raise NotImplementedError
 
     async def update_metadata(self, claim: ClaimRef, prepared: Sequence[Prepared]) -> None:
-        """For the author to call: say anew what containers may read of devices that are prepared, such as an address
-        that came later; containers that run see it. All devices of a request are said anew together. Nothing is done
-        unless device metadata are switched on; NotFound if a request is not prepared. Not while `prepare` is at work on
-        the claim: what it returns counts then."""
+        """Replace the metadata of prepared devices, for example to add an address that became known later.
+
+        The driver calls this method, with all devices of each request; running containers see the new metadata. It does
+        nothing unless device metadata is enabled. Raise NotFound if a request is not prepared. Do not call it while
+        `prepare` runs for the claim: what `prepare` returns counts."""
         if self._metadata is not None:
             await anyio.to_thread.run_sync(self._metadata.update_all, claim, prepared)
 
     def error(self, error: Exception, doing: str) -> None:
-        """Something went wrong in the background; it is tried again where that makes sense."""
+        """Handle an error in the background. By default it is logged. The work is retried where that makes sense."""
         known = isinstance(error, DevletError)
         log.error(doing, extra=facts(driver=self.name, err=error), exc_info=None if known else error)
 
     async def setup(self, options: DraOptions) -> None:
-        """Once, before anything else is asked: the node's name is `options.node_name`, and a directory for its own
-        files `options.data(self.name)`."""
+        """Prepare to run; called once, before the other methods. `options.node_name` is the name of the node, and
+        `options.data(self.name)` is the driver's own directory."""
 
     # As a program
 
     def arguments(self, parser: ArgumentParser) -> None:
-        """Add flags of its own to those of every driver."""
+        """Add flags to those of every driver."""
 
     def configure(self, arguments: Namespace) -> None:
-        """Take over what the flags say; `InvalidInput` for what cannot be."""
+        """Read the flags. Raise `InvalidInput` for values that are not valid."""
 
     # What runs
 
@@ -184,7 +187,7 @@ class DraDriver:
         *,
         task_status: TaskStatus[Registrar] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Serve until cancelled; ready when nodes can find it. The value is the `Registrar`, which hears of them."""
+        """Serve until cancelled. `task_status` is started with the `Registrar` as soon as nodes can find the driver."""
         _check(self, options)
         self._metadata = _metadata_files(self.name, options) if options.metadata else None
         await self.setup(options)
@@ -200,7 +203,7 @@ class DraDriver:
             await anyio.sleep_forever()
 
     def main(self, argv: Sequence[str] | None = None) -> None:
-        """As a program: see --help."""
+        """Run the driver as a program; see --help."""
         from devlet.sdk.program import run_driver
 
         run_driver(self, argv)
@@ -219,8 +222,8 @@ class _Life:
         )
         self._health = HealthService()
         self._strange: set[tuple[str, str]] = set()  # devices with a health that are not published
-        desk = _desk(driver, options, cluster)
-        methods = [dra_methods(each, desk.prepare, desk.unprepare) for each in options.services]
+        preparer = _preparer(driver, options, cluster)
+        methods = [dra_methods(each, preparer.prepare, preparer.unprepare) for each in options.services]
         versions: list[str] = list(options.services)
         if _has(driver, "health"):
             methods.append(self._health.methods)
@@ -234,7 +237,8 @@ class _Life:
         )
 
     async def serve(self, *, task_status: TaskStatus[None]) -> None:
-        """The service comes first, and goes first: a node hangs up on calls under way when it finds no registration."""
+        """Start the service before the registration, and stop it first: a node that finds no registration cancels its
+        calls."""
         stays = anyio.CancelScope(shield=True)
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._serve, stays)
@@ -263,7 +267,7 @@ class _Life:
 
     async def tell_health(self, *, task_status: TaskStatus[None]) -> None:
         task_status.started()
-        await follow(self._driver.health, self._show_health, self._reporter("health not told"), self._clock)
+        await follow(self._driver.health, self._show_health, self._reporter("health not reported"), self._clock)
         await anyio.sleep_forever()
 
     def _show_health(self, reports: Sequence[DeviceHealth]) -> None:
@@ -273,11 +277,11 @@ class _Life:
         for each in self._health.board.value or ():
             if (device := (each.pool, each.device)) not in published and device not in self._strange:
                 self._strange.add(device)
-                told = facts(driver=self._driver.name, device="/".join(device))
-                log.warning("health() names a device that is not published: check its pool and name", extra=told)
+                named = facts(driver=self._driver.name, device="/".join(device))
+                log.warning("health() names a device that is not published: check its pool and name", extra=named)
 
     async def tidy(self, *, task_status: TaskStatus[None]) -> None:
-        """Instances that were killed leave sockets behind that no other instance has the name of."""
+        """Remove the sockets of killed instances: no later instance has the same name."""
         task_status.started()
         await sweep(self._options.sockets_of_instances(self._driver.name), self._clock)
 
@@ -286,7 +290,7 @@ class _Life:
 
 
 def _pools(devices: object, name: str) -> Mapping[str, Pool]:
-    """What is in them is checked where they are published."""
+    """Return the devices as pools. Their content is checked when they are published."""
     if isinstance(devices, Mapping):
         return devices
     return {name: Pool(listed(devices, "devices()", "Device, or pools by name"))}
@@ -296,17 +300,17 @@ def _metadata_files(driver: str, options: DraOptions) -> MetadataFiles:
     return MetadataFiles(driver, options.data(driver), options.cdi_directory, options.metadata)
 
 
-def _desk(driver: DraDriver, options: DraOptions, cluster: Cluster) -> ClaimDesk:
-    """Instances of a driver take turns by a file that all of them have; a single one needs none."""
+def _preparer(driver: DraDriver, options: DraOptions, cluster: Cluster) -> ClaimPreparer:
+    """Instances of a driver exclude each other by a common file; a single instance does not need it."""
     name, data, cdi = driver.name, options.data(driver.name), options.cdi_directory
-    turns = Exclusion(data / LOCK_NAME if options.instance else None) if options.serialize else None
+    exclusion = Exclusion(data / LOCK_NAME if options.instance else None) if options.serialize else None
     holders = Holders(data / "held") if driver.exclusive else None
     reader, files = ClaimReader(cluster, name, options.node_name), CdiFiles(cdi, name)
-    return ClaimDesk(driver, reader, files, turns, driver._metadata, holders, driver.parameters)
+    return ClaimPreparer(driver, reader, files, exclusion, driver._metadata, holders, driver.parameters)
 
 
 def _has(driver: DraDriver, method: str) -> bool:
-    """Whether the author wrote it."""
+    """Return True if the author implemented the method."""
     return getattr(type(driver), method) is not getattr(DraDriver, method)
 
 
@@ -318,8 +322,7 @@ def _check(driver: DraDriver, options: DraOptions) -> None:
     if driver.name != driver.name.lower():
         raise InvalidInput(f"{type(driver).__name__}: the name {driver.name!r} must be in lower case")
     if options.instance and not re.fullmatch(file_names.UID, options.instance):
-        told = f"cannot tell instances of {driver.name} apart: use the pod's UID"
-        raise InvalidInput(f"{options.instance!r} {told}")
+        raise InvalidInput(f"{options.instance!r} cannot name an instance of {driver.name}: use the pod's UID")
     if not options.node_name:
         raise InvalidInput(f"driver {driver.name}: the name of the node is needed: set NODE_NAME or --node-name")
     if not options.services:

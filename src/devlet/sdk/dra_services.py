@@ -1,6 +1,6 @@
-"""The DRA services of a driver, v1 and v1beta1, as bytes on the wire. What to answer is decided elsewhere.
+"""The DRA services of a driver, v1 and v1beta1: they decode requests and encode the answers of the driver.
 
-The two versions have the same messages, but for the share of a device, which only v1 has.
+The two versions have the same messages, except that only v1 has shares of devices.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ Unprepare = Callable[[Sequence[ClaimRef]], Awaitable[UnprepareAnswer]]
 
 
 class DraService(StrEnum):
-    """As it is advertised."""
+    """A service, by the name under which it is advertised."""
 
     V1 = "v1.DRAPlugin"
     V1BETA1 = "v1beta1.DRAPlugin"
@@ -38,7 +38,7 @@ _MESSAGES: Mapping[DraService, ModuleType] = {DraService.V1: pb_v1, DraService.V
 
 
 def dra_methods(service: DraService, prepare: Prepare, unprepare: Unprepare) -> Methods:
-    """Both get each claim once, and answer by UID for each of them."""
+    """Return the methods of a service. `prepare` and `unprepare` get each claim once, and answer for each by UID."""
     path = f"/k8s.io.kubelet.pkg.apis.dra.{service.value}"
     return Methods(
         {
@@ -78,7 +78,7 @@ def _claims(message: Any, blob: bytes) -> list[ClaimRef]:
     refs = [ClaimRef(claim.namespace, claim.name, claim.uid) for claim in request.claims]
     for ref in refs:
         if not (ref.uid and ref.name and ref.namespace):
-            raise InvalidInput(f"a claim needs namespace, name and UID, and {ref} lacks some")
+            raise InvalidInput(f"a claim needs namespace, name and UID, and {ref} does not have all of them")
     return list(dict.fromkeys(refs))
 
 
@@ -101,6 +101,6 @@ def _device(pb: Any, service: DraService, device: PreparedDevice) -> Any:
 
 
 def _text(error: Exception | None) -> str:
-    """Never empty: that would be a success. Names of files may be in it, which need not be UTF-8."""
+    """Return the text of an error. It is never empty, which would mean success. File names in it may not be UTF-8."""
     text = (str(error) or type(error).__name__)[:ERROR_MAX] if error is not None else ""
     return text.encode(errors="replace").decode()

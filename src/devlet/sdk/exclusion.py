@@ -1,11 +1,11 @@
-"""One prepare or unprepare at a time, also among the instances of a driver that run beside each other.
+"""Allow one prepare or unprepare at a time, also among several instances of a driver.
 
     async with exclusion:
         ...
 
-Instances share a lock file. The lock on it belongs to an open file (`F_OFD_SETLKW`), as the reference's helper takes
-it: `flock` and such locks do not see each other, so a driver in Go and one in Python exclude each other only this way.
-The file is never removed, because two instances could then each lock a file of that name.
+Instances share a lock file. The lock belongs to an open file (`F_OFD_SETLKW`), as in the Go helper: `flock` and such
+locks do not affect each other, and drivers in Go and in Python have to exclude each other. The file is never removed,
+because two instances could then each lock a file of that name.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from typing import Final
 
 import anyio
 
-from devlet.sdk.disk_errors import told
+from devlet.sdk.disk_errors import explained
 
 __all__ = ["LOCK_NAME", "Exclusion"]
 
@@ -31,13 +31,14 @@ _F_OFD_SETLK, _F_OFD_SETLKW = 37, 38  # of Linux, on all its architectures
 
 
 class Exclusion:
-    """For one event loop. `path` is None: only within this process. Not for a task that has it already."""
+    """For one event loop. With `path` None it excludes only tasks of this process. A task that holds it must not enter
+    it again."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self._here = anyio.Lock()
         self._fd: int | None = None
-        self._waiting: _Waiting | None = None  # at most one thread waits, whoever it is for
+        self._waiting: _Waiting | None = None  # at most one thread waits, for any task
 
     async def __aenter__(self) -> None:
         await self._here.acquire()
@@ -57,8 +58,8 @@ class Exclusion:
         self._here.release()
 
     async def _locked(self, path: Path) -> int:
-        """Whoever is cancelled leaves the thread waiting, for the next one; if there is none by the time it has the
-        lock, it gives it back."""
+        """Wait for the lock in a thread. If this task is cancelled, the thread keeps waiting for the next task; if
+        there is none when it gets the lock, it releases the lock."""
         event = anyio.Event()
         if self._waiting is None or not self._waiting.take_over(event):
             self._waiting = _Waiting(path, event)
@@ -69,12 +70,13 @@ class Exclusion:
             waiting.abandon()
             raise
         self._waiting = None
-        with told(f"{path} cannot be locked"):
+        with explained(f"{path} cannot be locked"):
             return waiting.result()
 
 
 class _Waiting:
-    """A thread of its own: it may take long, and must keep nobody's place in a pool, nor a process from ending."""
+    """A waiting thread. It is a thread of its own, because it may wait long, and must neither use up a thread pool nor
+    keep the process from ending."""
 
     def __init__(self, path: Path, event: anyio.Event) -> None:
         self._path = path
@@ -87,7 +89,7 @@ class _Waiting:
         Thread(target=self._run, name=f"waits for {path.name}", daemon=True).start()
 
     def take_over(self, event: anyio.Event) -> bool:
-        """False if it is over."""
+        """Notify this event instead. Return False if the thread has ended already."""
         with self._guard:
             if not self._is_over:
                 self._event = event
@@ -128,7 +130,7 @@ class _Waiting:
 
 
 def _lock(path: Path) -> int:
-    """Blocks until nobody else has it."""
+    """Lock the file. Blocks until no other process holds the lock."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     try:
         fcntl.fcntl(fd, _F_OFD_SETLKW, _whole_file(fcntl.F_WRLCK))
@@ -142,7 +144,7 @@ def _lock(path: Path) -> int:
 
 
 def _unlock(fd: int) -> None:
-    """Closing alone would leave it locked if a child of this process has the file, too."""
+    """Unlock and close the file. Closing alone would leave it locked if a child process has the file open as well."""
     try:
         fcntl.fcntl(fd, _F_OFD_SETLK, _whole_file(fcntl.F_UNLCK))
     except OSError:
@@ -152,5 +154,5 @@ def _unlock(fd: int) -> None:
 
 
 def _whole_file(kind: int) -> bytes:
-    """The kernel's `struct flock`: type, whence, start, length, and a process id that must be 0."""
+    """Return the kernel's `struct flock`: type, whence, start, length, and a process id that must be 0."""
     return struct.pack("hhqqi0q", kind, os.SEEK_SET, 0, 0, 0)

@@ -1,7 +1,7 @@
-"""What a driver's author yields, taken over as it comes: lists of devices, or of their health.
+"""Follow what a driver's author yields: lists of devices, or of their health.
 
-An author's mistake, or a bus that cannot be read for a moment, must not take away the devices that containers use: what
-was said last stays, and the question is asked again.
+An author's mistake, or a bus that cannot be read for a moment, must not remove the devices that containers use. So the
+last list stays, and the method is called again.
 """
 
 import logging
@@ -28,8 +28,8 @@ T = TypeVar("T")
 
 RETRY = Backoff(1.0, 60.0)
 
-_SILENCE = 10.0  # seconds without a first answer, until that is told
-_SAME = 60.0  # seconds in which an error is not reported again
+_SILENCE = 10.0  # seconds without a first list before a warning
+_SAME = 60.0  # seconds for which the same error is not reported again
 
 
 async def follow(
@@ -40,8 +40,10 @@ async def follow(
     retry: Backoff = RETRY,
     silence: str = "",
 ) -> None:
-    """Until all has been said. What goes wrong, in the question or in what is made of an answer, is reported. `silence`
-    is what people are told if nothing is said for a while."""
+    """Pass everything that `ask` yields to `take`, until it ends. Errors of both are reported, and `ask` is called
+    again.
+
+    `silence` is a warning to log if nothing is yielded for a while."""
     feed = _Feed(ask, take, report, clock, retry)
     async with anyio.create_task_group() as tasks:
         if silence:
@@ -57,8 +59,8 @@ class _Feed(Generic[T]):
     _clock: Clock
     _retry: Backoff
     _answered: bool = False
-    _told: str = ""
-    _told_at: float = 0.0
+    _reported: str = ""
+    _reported_at: float = 0.0
     _silence: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
     async def follow(self) -> None:
@@ -70,7 +72,7 @@ class _Feed(Generic[T]):
                     await self._once()
                 return
             except Exception as e:
-                self._tell(e)
+                self._report_once(e)
             finally:
                 self._silence.cancel()
             if self._clock.monotonic() - asked > self._retry.limit:
@@ -85,15 +87,15 @@ class _Feed(Generic[T]):
                 if (work := self._take(answer)) is not None:
                     await work
                 self._answered = True
-                await checkpoint()  # who never waits must not keep others from their work
+                await checkpoint()  # so that other tasks run even if `ask` and `take` never wait
         if not self._answered:
             raise InvalidInput(f"{called(self._ask)} ended without a list: yield [] if there are none")
 
-    def _tell(self, error: Exception) -> None:
-        """The same error again only now and then."""
+    def _report_once(self, error: Exception) -> None:
+        """Report an error, but the same error again only after a while."""
         text, now = described(error), self._clock.monotonic()
-        if text != self._told or now - self._told_at >= _SAME:
-            self._told, self._told_at = text, now
+        if text != self._reported or now - self._reported_at >= _SAME:
+            self._reported, self._reported_at = text, now
             self._report(error)
 
     async def remind(self, text: str) -> None:

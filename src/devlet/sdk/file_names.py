@@ -1,7 +1,7 @@
-"""Names from the wire as parts of file names and of CDI names, after a look at them.
+"""Check names from requests before they become parts of file names and CDI names.
 
-UIDs, requests and drivers come from other programs: one with a slash in it would leave the directory it is meant for.
-An underscore separates the parts, so none of them may have one.
+UIDs, requests and drivers come from other programs: one with a slash would leave its directory. An underscore separates
+the parts, so none of them may have one.
 """
 
 import re
@@ -17,7 +17,7 @@ UID: Final = r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,126}[A-Za-z0-9])?"
 MAX_DRIVER = 63
 
 _uid = re.compile(UID)
-_DIGIT_PREFIX = "cdi_"  # no name of a driver has an underscore: nobody else can have such a vendor
+_DIGIT_PREFIX = "cdi_"  # names of drivers have no underscore, so no other driver has this vendor
 
 
 def check_uid(uid: str) -> str:
@@ -38,7 +38,7 @@ def check_driver(driver: str) -> str:
 
 
 def main_request(request: str) -> str:
-    """The first part of `request/subrequest`. InvalidInput if one of the parts is no name."""
+    """Return the first part of `request/subrequest`. Raise InvalidInput if a part is not a valid name."""
     main, *rest = request.split("/")
     problems = names.dns_label(main) or (names.dns_label(rest[0]) if rest else ())
     if problems or len(rest) > 1:
@@ -48,6 +48,6 @@ def main_request(request: str) -> str:
 
 
 def vendor(driver: str) -> str:
-    """The CDI vendor of a driver: its own name, unless that starts with a digit, as no vendor may."""
+    """Return the CDI vendor of a driver: its own name, unless that starts with a digit, which vendors may not."""
     check_driver(driver)
     return driver if vendor_problem(driver) is None else f"{_DIGIT_PREFIX}{driver}"

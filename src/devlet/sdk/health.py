@@ -1,6 +1,7 @@
-"""The health of a DRA driver's devices as the node hears it: whole lists, at once, at each change, and now and then.
+"""The health services of a DRA driver, which send the health of all its devices to the node.
 
-The node forgets what it has not heard of for a while, so the list is repeated well before that.
+The list is sent at once, after each change, and repeatedly: the node forgets the health of a device that is not
+reported for a while.
 """
 
 import time
@@ -18,7 +19,7 @@ from devlet.wire.dra_health import api_pb2 as pb
 __all__ = ["HEALTH_SERVICES", "HealthService", "check"]
 
 HEALTH_SERVICES: Final = ("v1alpha1.DRAResourceHealth", "v1.DRAResourceHealth")
-"""As they are advertised, and as they are called; their messages are the same."""
+"""The names under which they are advertised and called. Their messages are the same."""
 
 MESSAGE_MAX: Final = 1024  # bytes that the node keeps
 TIMEOUT_MAX: Final = (1 << 63) - 1  # seconds on the wire
@@ -34,7 +35,7 @@ class HealthService:
         self.board = Board[tuple[DeviceHealth, ...]]()
 
     def show(self, reports: Iterable[DeviceHealth]) -> None:
-        """InvalidInput for a report that the node could not understand; the list before it stays."""
+        """Send this list from now on. Raise InvalidInput if a report is not valid; the previous list stays."""
         self.board.show(check(listed(reports, "health()", "DeviceHealth")))
 
     @property
@@ -55,7 +56,7 @@ def check(reports: tuple[DeviceHealth, ...]) -> tuple[DeviceHealth, ...]:
 
 
 def _problem(report: object) -> str:
-    """Empty if there is none. Nothing but this has checked the types of what a driver says."""
+    """Return what is wrong with a report, also with its types; an empty string if nothing is."""
     if not isinstance(report, DeviceHealth):
         return f"{report!r} is not a DeviceHealth"
     where = f"health of {report.pool!r}/{report.device!r}"
@@ -64,11 +65,11 @@ def _problem(report: object) -> str:
     if not report.pool or not report.device:
         return f"{where}: both the pool and the device need a name"
     if not (_is_sendable(report.pool) and _is_sendable(report.device)):
-        return f"{where}: a name that is no UTF-8 cannot be sent"
+        return f"{where}: a name that is not UTF-8 cannot be sent"
     if report.health not in _STATUS:
-        return f"{where} is {report.health!r}: it is one of {', '.join(_STATUS)}"
+        return f"{where} is {report.health!r}: expected one of {', '.join(_STATUS)}"
     if not 0 <= report.timeout <= TIMEOUT_MAX:
-        return f"{where}: a timeout of {report.timeout} s makes no sense: 0 leaves it to the node"
+        return f"{where}: a timeout of {report.timeout} s is not valid: 0 leaves it to the node"
     return ""
 
 
@@ -96,7 +97,7 @@ def _encoded(reports: Sequence[DeviceHealth]) -> bytes:
 
 
 def _cut(message: str) -> str:
-    """As the node would, but between characters."""
+    """Shorten a message as the node would, but between characters."""
     blob = message.encode(errors="replace")
     if len(blob) <= MESSAGE_MAX:
         return blob.decode()

@@ -1,9 +1,9 @@
-"""Which claim has which device, so that a second one is refused: schedulers make mistakes, and two of them more.
+"""Which claim has which device, so that a second claim is refused even if schedulers make a mistake.
 
     held/4be1….json     {"claim": {"namespace": "default", "name": "training", "uid": "4be1…"}, "devices": ["n1/gpu-0"]}
 
-A file for each claim, written before its devices are touched, and removed once it is unprepared: that must be possible
-on a full disk, too. Shares of a device are told apart; who has admin access has nothing, and takes it from nobody.
+Each claim has a file, which is written before its devices are used and removed once it is unprepared. So a claim can be
+unprepared even if the disk is full. Shares of a device are distinguished. A claim with admin access holds no device.
 """
 
 import logging
@@ -19,7 +19,7 @@ from devlet.kit import atomic_file
 from devlet.kit.facts import facts
 from devlet.objects.types.claim import DeviceResult
 from devlet.sdk import file_names
-from devlet.sdk.disk_errors import told
+from devlet.sdk.disk_errors import explained
 from devlet.sdk.values import Claim, ClaimRef
 
 __all__ = ["Holders"]
@@ -35,30 +35,30 @@ class Holding(Struct, frozen=True):
 
 
 class Holders:
-    """Instances of a driver share the directory. They have to take turns, or may miss each other."""
+    """Instances of a driver share the directory. They must exclude each other, or they may both take a device."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._turn = anyio.Lock()
 
     async def take(self, claim: Claim) -> None:
-        """Its devices belong to the claim from now on, also if it had them before. InUse if another claim has one."""
+        """Record that the claim has its devices. Idempotent. Raise InUse if another claim has one of them."""
         async with self._turn:
             await to_thread.run_sync(self._take, claim)
 
     async def release(self, uid: str) -> None:
-        """No error if it has none."""
+        """Release the devices of a claim, if it has any."""
         await to_thread.run_sync(self._release, uid)
 
     def _take(self, claim: Claim) -> None:
         wanted = Holding(claim.ref, tuple(_key(each) for each in claim.results if not each.admin_access))
         path = self._path(claim.uid)
-        with told(f"what claims have cannot be read in {self.directory}"):
+        with explained(f"what claims have cannot be read in {self.directory}"):
             found = {each: _read(each) for each in self.directory.glob("*.json")}
         self._check_free(wanted, found)
         if found.get(path) == wanted:
             return
-        with told(f"{path} cannot be written"):
+        with explained(f"{path} cannot be written"):
             self.directory.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
             atomic_file.write(path, msgspec.json.encode(wanted), FILE_MODE)
 
@@ -73,7 +73,7 @@ class Holders:
 
     def _release(self, uid: str) -> None:
         path = self._path(uid)
-        with told(f"{path} cannot be removed"):
+        with explained(f"{path} cannot be removed"):
             if self.directory.is_dir():
                 path.unlink(missing_ok=True)
                 atomic_file.remove_leftovers(path)
@@ -83,13 +83,13 @@ class Holders:
 
 
 def _read(path: Path) -> Holding | None:
-    """None if it is gone in the meantime, or damaged: that keeps nobody from working."""
+    """Return the content of a file; None if it was removed meanwhile, or is damaged: other claims must still work."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=Holding)
     except FileNotFoundError:
         return None
     except msgspec.DecodeError as e:
-        log.warning("damaged file passed over", extra=facts(path=str(path), err=e))
+        log.warning("damaged file skipped", extra=facts(path=str(path), err=e))
         return None
 
 

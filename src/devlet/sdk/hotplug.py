@@ -1,12 +1,12 @@
-"""Devices that come and go: learn that something has changed, and look again.
+"""Wait until devices were plugged in or removed.
 
     async def devices(self):
         identities = Identities(self.directory / "identities.json")
         async for _ in changes("/dev/serial/by-id", subsystems=["usb", "tty"]):
             yield [PluginDevice(each.identity) for each in serial_ports(Roots(), identities)]
 
-Nobody says here what has changed. One stick that is plugged in makes dozens of events in a second, in several places
-and in no order that one can rely on: what counts is what is there when they are over.
+The events do not say what changed. Plugging in one stick causes dozens of events in a second, in several places and in
+no reliable order. So a driver lists its devices when the events are over.
 """
 
 import logging
@@ -22,7 +22,7 @@ from devlet.kit import dir_watch
 from devlet.kit.clock import Clock, SystemClock
 from devlet.kit.dir_watch import DirWatch
 from devlet.kit.facts import facts
-from devlet.kit.race import first
+from devlet.kit.parts import first
 from devlet.sdk.uevents import UeventSocket
 
 __all__ = ["Settings", "changes"]
@@ -36,8 +36,8 @@ Wait = Callable[[], Awaitable[object]]
 class Settings:
     """Durations in seconds."""
 
-    quiet: float = 0.2  # without an event, until the last one counts as the last
-    limit: float = 2.0  # of that waiting, where events never end
+    quiet: float = 0.2  # without an event, after which the events are over
+    limit: float = 2.0  # after which they count as over, even if there are more
     watch: dir_watch.Settings = field(default=dir_watch.Settings())
 
 
@@ -48,14 +48,15 @@ async def changes(
     clock: Clock = SystemClock(),
     settings: Settings = Settings(),
 ) -> AsyncIterator[None]:
-    """At once, and then whenever entries of the directories, or below them, have come or gone; `skip` says by their
-    names which do not matter. With `subsystems`, such as usb, also when the kernel says so. Now and then without a
-    reason. A directory that is missing may still come."""
+    """Yield at once, and whenever entries of the directories, or below them, were added or removed. `skip` returns True
+    for names to ignore. With `subsystems`, such as usb, also yield when the kernel reports a change in one of them.
+
+    It may also yield without a change. A directory may be missing at first."""
     with ExitStack() as stack:
         waits: list[Wait] = []
         for each in directories:
             watch = stack.enter_context(DirWatch(Path(each), skip=skip, settings=settings.watch))
-            await watch.changes()  # what is there: from now on nothing is missed
+            await watch.changes()  # the present entries: from now on no change is missed
             waits.append(watch.changes)
         if subsystems and (uevents := _uevents(directories)) is not None:
             waits.append(partial(_heard, stack.enter_context(uevents), frozenset(subsystems)))

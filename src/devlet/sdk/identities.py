@@ -1,11 +1,11 @@
-"""Names that devices keep for as long as they stay, whatever comes or goes beside them.
+"""Names that devices keep as long as they are present, whichever other devices are added or removed.
 
     identities = Identities(directory / "identities.json")
     identities.of({"1-2 4 0403:6001 A5002": ["0403-6001-a5002", "0403-6001-port-2"]})
 
-A device is told from all others by a key, and has names that it may get, the best first. A key has to say enough: a
-device that takes another's place needs a key of its own. Of several newcomers nobody gets a name that two of them
-might have: which of them was seen first would decide it, and that differs from start to start.
+Each device has a unique key, and names that it may get, the best first. A device that takes the place of another one
+must have a different key. If several new devices may get a name, none of them gets it: the result would depend on which
+one was found first, and so differ from start to start.
 """
 
 import re
@@ -25,16 +25,17 @@ _HASH = 8  # characters
 
 
 class Identities:
-    """Without a `path` they are known in this process only. Instances of a driver that share the file, and threads,
-    hold an `Exclusion` meanwhile."""
+    """Without a `path` the names are kept in this process only. Instances of a driver that share the file, and threads,
+    must hold an `Exclusion`."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._file = Checkpoint(path, dict[str, str], kind="Identities") if path else None
         self._known: Mapping[str, str] = {}
 
     def of(self, names: Mapping[str, Sequence[str]]) -> dict[str, str]:
-        """Of all devices that are there, by key; others are forgotten. Remembered when it returns; StateCorrupt or
-        Unavailable if that cannot be, as `Checkpoint` says."""
+        """Return the names of all present devices by key, and forget all others. The names are saved when it returns.
+
+        Raise StateCorrupt or Unavailable as `Checkpoint` does."""
         known = self._load()
         made = {key: known[key] for key in names if key in known}
         new = {key: each for key, each in names.items() if key not in known}
@@ -53,7 +54,7 @@ class Identities:
 
 
 def slug(*parts: str) -> str:
-    """Lower case letters, digits and dashes, at most 63."""
+    """Return a name of lower-case letters, digits and dashes, at most 63 characters."""
     text = re.sub("[^a-z0-9]+", "-", "-".join(parts).lower()).strip("-")
     if len(text) <= _LONGEST:
         return text

@@ -1,8 +1,8 @@
-"""How a device plugin stays registered: it calls the node on kubelet.sock, or lets itself be found in a directory.
+"""Keep a device plugin registered: the plugin calls the node on kubelet.sock, or the node finds it in a directory.
 
-A kubelet that starts removes all sockets beside its own and makes kubelet.sock anew. So a plugin without socket has to
-be served anew before it registers: `keep` returns then. A kubelet that lost a plugin's list never asks for it again;
-so a plugin whose list nobody follows registers once more.
+When a kubelet starts, it removes all sockets beside its own and creates kubelet.sock again. A plugin without a socket
+has to be served again before it registers, so `keep` returns. A kubelet that lost a plugin's list does not ask for it
+again, so a plugin whose list has no reader registers again.
 """
 
 import logging
@@ -21,10 +21,10 @@ import grpc
 from devlet.kit.backoff import Backoff
 from devlet.kit.chance import random
 from devlet.kit.clock import Clock
-from devlet.kit.dir_watch import Anew, Change, DirWatch, Found, Gone
+from devlet.kit.dir_watch import Change, DirWatch, Found, Gone, Rescanned
 from devlet.kit.facts import facts
 from devlet.kit.grpc_calls import answered
-from devlet.kit.race import first
+from devlet.kit.parts import first
 from devlet.sdk.plugin_service import VERSION, Optional
 from devlet.sdk.registrar import DEVICE_PLUGIN, Registrar
 from devlet.sdk.server import Methods, SocketServer
@@ -51,12 +51,12 @@ class Settings:
 
     timeout: float = 30.0  # of a call: the node connects to the plugin before it answers
     retry: Backoff = field(default=Backoff(0.2, 30.0))
-    check: float = 60.0  # between two looks whether anybody follows the list
+    check: float = 60.0  # between checks that the list has a reader
 
 
 class Registration(Protocol):
-    """One of the two ways to be known. `methods` are served on `socket` besides the plugin's own; `watch` is open while
-    `keep` runs."""
+    """One of the two ways to register. `methods` are served on `socket` beside the plugin's own methods. `watch` must
+    be open while `keep` runs."""
 
     @property
     def socket(self) -> Path: ...
@@ -68,13 +68,15 @@ class Registration(Protocol):
     def watch(self) -> DirWatch: ...
 
     async def keep(self, server: SocketServer, is_followed: Callable[[], bool]) -> None:
-        """See that the plugin is registered, until it has to be served anew."""
+        """Keep the plugin registered until it has to be served again."""
         ...
 
 
 class KubeletSocket:
-    """kubelet.sock as the changes of its directory tell: which one it is, or none. Does no I/O. An inode number does
-    not tell two sockets apart, since a file system gives it out again at once; that the name went away does."""
+    """The state of kubelet.sock, derived from the changes of its directory without I/O.
+
+    Two sockets can have the same inode number, because a file system reuses it at once. But a socket whose name went
+    away is always a new one."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -86,7 +88,7 @@ class KubeletSocket:
         lost = False
         for change in changes:
             match change:
-                case Anew():
+                case Rescanned():
                     self.is_there, lost = False, change.lost
                 case Gone() if change.path == self.path or (change.directory and change.path in self.path.parents):
                     self.is_there, self._file = False, ()
@@ -103,7 +105,7 @@ class KubeletSocket:
 
 
 class KubeletRegistration:
-    """The first way: the plugin calls. Its socket lies beside kubelet.sock."""
+    """The plugin calls the node. Its socket is beside kubelet.sock."""
 
     methods: tuple[Methods, ...] = ()
 
@@ -148,8 +150,8 @@ class KubeletRegistration:
         except grpc.aio.AioRpcError as e:
             delay = self._settings.retry.delay(self._failures, random.random)
             self._failures += 1
-            told = e.details() or e.code().name
-            log.warning("registration failed, tried again", extra=self._facts(err=told, after=round(delay, 1)))
+            reason = e.details() or e.code().name
+            log.warning("registration failed, retrying", extra=self._facts(err=reason, after=round(delay, 1)))
             await first(self._look, partial(self._clock.sleep, delay))
         else:
             self._registered, self._failures = generation, 0
@@ -162,7 +164,7 @@ class KubeletRegistration:
             return
         self._check_at = self._clock.monotonic() + self._settings.check
         if not is_followed():
-            log.warning("nobody follows the devices, registering again", extra=self._facts())
+            log.warning("no node reads the device list, registering again", extra=self._facts())
             self._registered = 0
 
     async def _look(self) -> None:
@@ -186,7 +188,7 @@ class KubeletRegistration:
 
 
 class FoundRegistration:
-    """The second way: the node watches the directory of the socket, and asks there who it is."""
+    """The node watches the directory of the socket, and asks the plugin for its name."""
 
     def __init__(self, resource: str, socket: Path, clock: Clock, settings: Settings = Settings()) -> None:
         self.socket = socket
@@ -208,8 +210,8 @@ class FoundRegistration:
                 continue
             due = self._clock.monotonic() + self._settings.check
             if self._was_accepted(since=before) and not is_followed():
-                told = facts(resourceName=self._resource, socket=self.socket)
-                log.warning("nobody follows the devices, serving anew to be found again", extra=told)
+                named = facts(resourceName=self._resource, socket=self.socket)
+                log.warning("no node reads the device list, serving again to be found", extra=named)
                 return
 
     def _was_accepted(self, since: int) -> bool:

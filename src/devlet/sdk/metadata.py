@@ -1,10 +1,10 @@
-"""Device metadata: what a container can read about the devices that it got, in a file of its own for each request.
+"""Device metadata: what a container can read about its devices, in one file for each request.
 
     metadata = read(claim_file("gpu.example.com", "my-claim", "gpu"))
     metadata.requests[0].devices[0].attributes["model"].string
 
-A file has the same object in several versions, one after the other. A reader takes the first that it knows and passes
-over versions that it does not; anything else that is wrong makes the whole file unusable. `metadata_files` writes them.
+A file has the same object in several versions, one after the other. A reader takes the first version that it knows and
+skips the others. Any other error makes the whole file unusable. `metadata_files` writes the files.
 """
 
 import json
@@ -47,11 +47,12 @@ _MAX_BYTES = 16 << 20
 
 
 class _Part(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Keys that it does not know are not part of it."""
+    """A part of the metadata. Unknown keys are ignored."""
 
 
 class MetadataDevice(_Part, frozen=True):
-    """Names of `attributes` have a domain, as `resource.kubernetes.io/pcieRoot`, unless they are the driver's own."""
+    """A device. Names of `attributes` have a domain (`resource.kubernetes.io/pcieRoot`) unless they are the
+    driver's."""
 
     driver: str
     pool: str
@@ -68,7 +69,7 @@ class MetadataRequest(_Part, frozen=True):
 
 
 class ObjectName(_Part, frozen=True):
-    """Of the claim. `generation` counts how often the content changed, from 1 on."""
+    """The name of the claim. `generation` counts the changes of the content, from 1 on."""
 
     name: str = ""
     namespace: str = ""
@@ -77,7 +78,8 @@ class ObjectName(_Part, frozen=True):
 
 
 class DeviceMetadata(_Part, frozen=True):
-    """`pod_claim_name` is the pod's own name for a claim that was made from a template."""
+    """The metadata of a claim. `pod_claim_name` is the name of the claim in its pod if it was created from a
+    template."""
 
     metadata: ObjectName = ObjectName()
     pod_claim_name: str | None = None
@@ -85,25 +87,25 @@ class DeviceMetadata(_Part, frozen=True):
 
 
 def claim_file(driver: str, claim: str, request: str) -> PurePosixPath:
-    """In a container, for a claim that its pod names."""
+    """Return the path in a container, for a claim that its pod names."""
     return CONTAINER_DIRECTORY / "resourceclaims" / _part(claim) / _part(request) / f"{_part(driver)}{SUFFIX}"
 
 
 def template_file(driver: str, pod_claim: str, request: str) -> PurePosixPath:
-    """In a container, for a claim that was made from a template. `pod_claim` is the pod's own name for it."""
+    """Return the path in a container, for a claim from a template. `pod_claim` is its name in the pod."""
     folder = CONTAINER_DIRECTORY / "resourceclaimtemplates"
     return folder / _part(pod_claim) / _part(request) / f"{_part(driver)}{SUFFIX}"
 
 
 def encode(metadata: DeviceMetadata, versions: Sequence[str] = VERSIONS) -> bytes:
-    """A stream with the object in each of these versions."""
+    """Encode the object in each of these versions."""
     body = _plain(msgspec.to_builtins(metadata))
     objects = [{"kind": KIND, "apiVersion": version, **body} for version in versions]
     return b"".join(msgspec.json.format(msgspec.json.encode(each), indent=2) + b"\n" for each in objects)
 
 
 def decode(content: bytes) -> DeviceMetadata:
-    """InvalidInput if there is nothing in it that can be used."""
+    """Decode metadata. Raise InvalidInput if nothing in it can be used."""
     unknown: list[str] = []
     for each in _objects(content):
         version = _version(each)
@@ -116,7 +118,8 @@ def decode(content: bytes) -> DeviceMetadata:
 
 
 def read(path: Path | PurePosixPath) -> DeviceMetadata:
-    """One driver's. NotFound if there is no such file, InvalidInput if it cannot be used."""
+    """Read the metadata of one driver. Raise NotFound if there is no such file, and InvalidInput if it cannot be
+    used."""
     try:
         with open(path, "rb") as file:
             content = file.read(_MAX_BYTES + 1)
@@ -133,7 +136,7 @@ def read(path: Path | PurePosixPath) -> DeviceMetadata:
 
 
 def read_request(directory: Path | PurePosixPath) -> DeviceMetadata:
-    """Of all drivers that have devices for a request: the directory is the parent of `claim_file` or
+    """Read the metadata of all drivers with devices of a request. The directory is the parent of `claim_file` or
     `template_file`."""
     files = sorted(Path(directory).glob(f"*{SUFFIX}"))
     if not files:
@@ -142,7 +145,7 @@ def read_request(directory: Path | PurePosixPath) -> DeviceMetadata:
 
 
 def merged(parts: Iterable[DeviceMetadata]) -> DeviceMetadata:
-    """Devices of equal requests together, in their order."""
+    """Merge metadata: devices of the same request together, in their order."""
     total = DeviceMetadata()
     requests: dict[str, MetadataRequest] = {}
     for part in parts:
@@ -160,7 +163,7 @@ def _part(name: str) -> str:
 
 
 def _objects(content: bytes) -> Iterator[Document]:
-    """One after the other: what comes behind the one that is taken may be broken."""
+    """Yield the objects one after the other. Those after the chosen one may be invalid."""
     try:
         text = content.decode()
     except UnicodeDecodeError as e:
@@ -196,7 +199,7 @@ def _decoded(document: Document, version: str) -> DeviceMetadata:
 
 
 def _plain(value: Any) -> Any:
-    """Without what is null or empty, as the format has it."""
+    """Remove null and empty values, as the format requires."""
     if isinstance(value, dict):
         empty: tuple[Any, ...] = (None, [], (), "") if "interfaceName" in value else (None, [], ())
         return {key: _plain(each) for key, each in value.items() if each not in empty}

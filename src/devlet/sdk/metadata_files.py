@@ -1,9 +1,9 @@
-"""Device metadata as a driver leaves it on its node: for each request of a prepared claim a file, and a CDI spec that
-mounts it into the containers which use the request.
+"""Write device metadata on the node: a file for each request of a prepared claim, and a CDI spec that mounts it into
+the containers of the request.
 
-Files are kept by the claim's UID, so a claim that is made anew under the same name never meets those of its
-predecessor. What is new is made under another name and renamed. An update writes into the file that is there, in one
-go: containers that run have that file mounted, and would never see another. All of this blocks on the disk.
+Files are kept by the claim's UID, so a new claim of the same name never gets files of its predecessor. A new file is
+written under another name and renamed. An update writes into the existing file in one call, because running containers
+have that file mounted, and would not see another one. All functions block on the disk.
 """
 
 import os
@@ -22,7 +22,7 @@ from devlet.objects.types.slice import DeviceAttribute
 from devlet.runtime.cdi import codec
 from devlet.runtime.cdi import spec as cdi
 from devlet.sdk import file_names, metadata
-from devlet.sdk.disk_errors import told
+from devlet.sdk.disk_errors import explained
 from devlet.sdk.metadata import DeviceMetadata, MetadataDevice, MetadataRequest, ObjectName
 from devlet.sdk.values import Claim, ClaimRef, Prepared, Version
 
@@ -34,8 +34,8 @@ FILE_MODE, DIRECTORY_MODE = 0o644, 0o755
 
 
 class MetadataFiles:
-    """`data` is the driver's own directory on the node. Versions that are not known here are left out; InvalidInput if
-    none is left."""
+    """The metadata files of a driver. `data` is its own directory on the node. Unknown versions are left out; raise
+    InvalidInput if none is left."""
 
     def __init__(
         self, driver: str, data: Path, cdi_directory: Path, versions: Sequence[str] = metadata.VERSIONS
@@ -48,13 +48,14 @@ class MetadataFiles:
         self.versions = tuple(version for version in versions if version in metadata.VERSIONS)
         if not self.versions:
             asked, known = ", ".join(versions) or "none", ", ".join(metadata.VERSIONS)
-            raise InvalidInput(f"device metadata need a version that is known here: asked for {asked}, known {known}")
+            raise InvalidInput(f"device metadata need a supported version: asked for {asked}, supported {known}")
 
     def write(self, claim: Claim, prepared: Sequence[Prepared]) -> list[tuple[str, ...]]:
-        """The CDI devices that each of `prepared` gets in addition: the first one of a request mounts its file.
+        """Write the metadata, and return the additional CDI devices for each of `prepared`: the first one of a request
+        mounts its file.
 
-        Repeated, it changes only what is different now: generations go on, and what an update has said of a device
-        stays if `prepared` says nothing of it."""
+        A repeated call changes only what is different now. The generation increases with each change, and the metadata
+        of an update stays if `prepared` has none for the device."""
         ids: dict[str, str] = {}
         for request, devices in _by_request(prepared).items():
             with self._turn:
@@ -63,8 +64,8 @@ class MetadataFiles:
         return [self._taken(ids, each) for each in prepared]
 
     def update(self, claim: ClaimRef, request: str, prepared: Sequence[Prepared]) -> DeviceMetadata:
-        """Say anew what is known of all devices of a request that was prepared; NotFound if it was not. `request` may
-        be `request/subrequest`."""
+        """Replace the metadata of all devices of a prepared request. Raise NotFound if it is not prepared. `request`
+        may be `request/subrequest`."""
         path = self.path(claim.uid, file_names.main_request(request))
         devices = tuple(_device(self._driver, each) for each in prepared)
         with self._turn:
@@ -77,27 +78,27 @@ class MetadataFiles:
         return after
 
     def update_all(self, claim: ClaimRef, prepared: Sequence[Prepared]) -> None:
-        """The same for each request that they are of."""
+        """Replace the metadata of each request that is in `prepared`."""
         for devices in _by_request(prepared).values():
             self.update(claim, devices[0].result.request, devices)
 
     def remove(self, uid: str) -> None:
-        """No error if there is nothing."""
+        """Remove the metadata of a claim, if there is any."""
         folder = self._folder / file_names.check_uid(uid)
-        with self._turn, told(f"claim {uid}: device metadata cannot be removed"):
+        with self._turn, explained(f"claim {uid}: device metadata cannot be removed"):
             for path in self._specs(uid):
                 path.unlink(missing_ok=True)
             if folder.is_dir():
                 shutil.rmtree(folder)
 
     def leftovers(self) -> set[str]:
-        """UIDs of the claims that have metadata here."""
-        with told(f"device metadata in {self._folder} cannot be read"):
+        """Return the UIDs of the claims that have metadata."""
+        with explained(f"device metadata in {self._folder} cannot be read"):
             found = {each.name for each in self._folder.iterdir()} if self._folder.exists() else set()
         return {name for name in found if re.fullmatch(file_names.UID, name)}
 
     def path(self, uid: str, request: str) -> Path:
-        """Of the file of one request, on the node."""
+        """Return the path of the file of a request, on the node."""
         return self._folder / file_names.check_uid(uid) / file_names.main_request(request) / "metadata.json"
 
     def _write(self, claim: Claim, request: str, prepared: Sequence[Prepared]) -> None:
@@ -131,12 +132,12 @@ class MetadataFiles:
         return () if found is None else (found,)
 
     def _replace(self, claim: str, path: Path, content: bytes) -> None:
-        with told(f"{claim}: {path} cannot be written"):
+        with explained(f"{claim}: {path} cannot be written"):
             path.parent.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
             atomic_file.write(path, content, FILE_MODE)
 
     def _rewrite(self, claim: str, path: Path, content: bytes) -> None:
-        with told(f"{claim}: {path} cannot be written"), path.open("r+b", buffering=0) as file:
+        with explained(f"{claim}: {path} cannot be written"), path.open("r+b", buffering=0) as file:
             file.write(content)
             file.truncate()
             os.fsync(file.fileno())
@@ -150,7 +151,7 @@ class MetadataFiles:
 
 
 def _earlier(path: Path) -> DeviceMetadata | None:
-    """None also if others have broken it: all that belongs there is known."""
+    """Return the earlier metadata; None if there is none, or if another program damaged it: it can be written again."""
     try:
         return metadata.read(path)
     except DevletError:
@@ -165,7 +166,7 @@ def _has(path: Path, content: bytes) -> bool:
 
 
 def _by_request(prepared: Sequence[Prepared]) -> Mapping[str, list[Prepared]]:
-    """By main request. Whatever has no request has no place for metadata."""
+    """Group by main request. A result without a request cannot have metadata."""
     found: dict[str, list[Prepared]] = {}
     for each in prepared:
         if each.result.request:
@@ -184,7 +185,7 @@ def _device(driver: str, prepared: Prepared) -> MetadataDevice:
     result, attributes = prepared.result, {}
     for name, value in sorted((prepared.metadata or {}).items()):
         if (made := _attribute(value)) is None:
-            what = f"{value!r} is no text, whole number, bool or Version, nor a list of one of them"
+            what = f"{value!r} is not a string, integer, bool or Version, nor a list of one of these types"
             raise InvalidInput(f"device {result.pool}/{result.device}: metadata {name}: {what}")
         attributes[name] = made
     return MetadataDevice(driver, result.pool, result.device, attributes, prepared.network)

@@ -1,7 +1,7 @@
-"""What the code of a driver's author does wrong, as errors that say so.
+"""Report mistakes in a driver author's code as errors that explain them.
 
-Authors cancel their own tasks, raise groups of errors and forget `yield`. None of it may end the driver, be taken for
-the node's giving up, or reach the user of a pod as `unhandled errors in a TaskGroup`.
+Authors cancel their own tasks, raise exception groups and forget `yield`. None of these may end the driver, look like a
+cancellation by the node, or reach the user of a pod as `unhandled errors in a TaskGroup`.
 """
 
 import asyncio
@@ -38,12 +38,12 @@ T = TypeVar("T")
 
 
 def called(method: Callable[..., object]) -> str:
-    """For people: `Leds.devices()`."""
+    """Return the name of a method as people write it: `Leds.devices()`."""
     return f"{getattr(method, '__qualname__', type(method).__name__).rpartition('<locals>.')[2]}()"
 
 
 async def asked(method: Callable[..., Awaitable[T]], *arguments: object) -> T:
-    """What a method returns. TypeError if it cannot be awaited."""
+    """Call a method and return its result. Raise TypeError if the call cannot be awaited."""
     with contained(called(method)):
         given = method(*arguments)
         if not inspect.isawaitable(given):
@@ -52,14 +52,14 @@ async def asked(method: Callable[..., Awaitable[T]], *arguments: object) -> T:
 
 
 def heard(listen: Callable[[Exception, str], object]) -> Callable[[Exception, str], None]:
-    """A method that hears of errors. If it fails itself both errors are logged, and no harm is done."""
+    """Return a function that calls an author's error handler. If the handler fails, both errors are logged."""
 
     def hear(error: Exception, doing: str) -> None:
         try:
             _check_plain(listen, listen(error, doing))
         except Exception as e:
             log.error(doing, extra=facts(err=error), exc_info=error)
-            log.error("an error was not heard of", extra=facts(method=called(listen), err=described(e)), exc_info=e)
+            log.error("error handler failed", extra=facts(method=called(listen), err=described(e)), exc_info=e)
 
     return hear
 
@@ -67,11 +67,11 @@ def heard(listen: Callable[[Exception, str], object]) -> Callable[[Exception, st
 def _check_plain(method: Callable[..., object], given: Any) -> None:
     if isinstance(given, Coroutine):
         given.close()
-        raise TypeError(f"{called(method)} is awaited by nobody: `def`, not `async def`")
+        raise TypeError(f"{called(method)} is not awaited: use `def`, not `async def`")
 
 
 async def answers(ask: Callable[[], AsyncIterator[T]]) -> AsyncGenerator[T, None]:
-    """What a method yields. TypeError if it is no asynchronous generator, nor anything like it."""
+    """Yield what a method yields. Raise TypeError if it does not return an asynchronous iterator."""
     given = ask()
     if not isinstance(given, AsyncIterator):
         raise TypeError(_unlike(ask, given, "yield"))
@@ -91,8 +91,8 @@ def _unlike(method: Callable[..., object], given: object, word: str) -> str:
 
 @contextmanager
 def contained(what: str, *, may_exit: bool = False) -> Iterator[None]:
-    """RuntimeError for a cancellation that nobody asked for, and for `sys.exit` unless it may. A group with one in it
-    is told by its errors."""
+    """Raise RuntimeError in place of a cancellation from within the block, and of `sys.exit` unless it is allowed, also
+    if they are in an exception group."""
     try:
         yield
     except (asyncio.CancelledError, SystemExit, BaseExceptionGroup) as e:
@@ -117,7 +117,7 @@ def _has(error: BaseException, kind: type[BaseException]) -> bool:
 
 
 def described(error: BaseException) -> str:
-    """For people: an error of a kind that they know by its text alone, a group by what is in it."""
+    """Return the text of an error for people: of a DevletError its message, of a group the texts of its errors."""
     if isinstance(error, BaseExceptionGroup):
         return "; ".join(described(each) for each in error.exceptions)
     if isinstance(error, DevletError):
@@ -126,20 +126,21 @@ def described(error: BaseException) -> str:
 
 
 def listed(given: object, method: str, expected: str) -> tuple[Any, ...]:
-    """InvalidInput for what is no list. What is in it is not looked at."""
+    """Return the items of a list. Raise InvalidInput if it is not a list. The items are not checked."""
     if not isinstance(given, Iterable) or isinstance(given, str):
         raise InvalidInput(f"{method} gave {given!r}, expected a list of {expected}")
     return tuple(given)
 
 
 def env_problems(env: Mapping[str, str]) -> list[str]:
-    """Names that no variable can have."""
+    """Report names that an environment variable cannot have."""
     return [f"env: {name!r} is not the name of a variable" for name in env if not name or set(name) & set("=\0")]
 
 
 def type_problem(value: Struct, members: Collection[str], where: str = "") -> str:
-    """Where one of these members is not of the type that it should be, also in values that are in its list. Empty if
-    there is none: Structs take whatever they are given."""
+    """Report a field whose value has the wrong type, also within the items of a list; an empty string if there is none.
+
+    Structs do not check the types of their values."""
     for field in structs.fields(value):
         if field.name in members:
             given = getattr(value, field.name)

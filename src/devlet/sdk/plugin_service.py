@@ -1,8 +1,8 @@
-"""The v1beta1 DevicePlugin service of one resource: bytes on the wire, values for the plugin.
+"""The v1beta1 DevicePlugin service of one resource, which converts between messages and the plugin's values.
 
-Requests are checked here, so that a plugin is only ever asked about devices that it has listed. What a newcomer gets
-wrong: between two lists a node may still ask for a device that has just gone; for its preference that is no reason to
-refuse, since a refusal ends the pod.
+The service checks requests, so that a plugin is only asked about devices that it listed. Between two lists a node may
+still ask for a preference among devices of which one was just removed. Such a request is not refused, because a refusal
+would fail the pod.
 """
 
 from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
@@ -32,7 +32,7 @@ M = TypeVar("M", bound=Message)
 
 
 class Optional(Struct, frozen=True, gc=False):
-    """Which of the optional calls a plugin wants."""
+    """The optional calls that a plugin wants."""
 
     pre_start: bool = False
     preferred_allocation: bool = False
@@ -44,7 +44,7 @@ class Optional(Struct, frozen=True, gc=False):
 
 
 class Answers(Protocol):
-    """What a plugin answers, each time for one container."""
+    """The calls that a plugin answers, each for one container."""
 
     resource: str
 
@@ -56,7 +56,7 @@ class Answers(Protocol):
 
 
 class PluginService:
-    """For one life of its socket. `board` shows a list already when it is served."""
+    """The service while one socket is served. `board` must have a list before the service starts."""
 
     def __init__(self, plugin: Answers, board: Board[DeviceList], optional: Optional = Optional()) -> None:
         self._plugin = plugin
@@ -129,7 +129,7 @@ def _decoded(kind: type[M], blob: bytes) -> M:
     try:
         return kind.FromString(blob)
     except DecodeError as e:
-        raise InvalidInput(f"the request is no {kind.__name__}, it cannot be decoded: {e}") from e
+        raise InvalidInput(f"the request is not a valid {kind.__name__}: {e}") from e
 
 
 def _ids_of(given: object) -> tuple[str, ...]:
@@ -150,7 +150,7 @@ def _size_problem(available: Collection[str], must: Collection[str], size: int) 
 
 
 def _choice_problem(chosen: Collection[str], available: Collection[str], must: Collection[str], size: int) -> str:
-    """None chosen is no preference; the node fills up what is too few."""
+    """Return what is wrong with a preference. It may be empty, or have fewer devices than asked for."""
     if len(chosen) > size or len(set(chosen)) < len(chosen):
         return f"expected at most {size} different ones"
     if strange := set(chosen).difference(available):
@@ -161,7 +161,7 @@ def _choice_problem(chosen: Collection[str], available: Collection[str], must: C
 
 
 def _granted(grant: Grant) -> pb.ContainerAllocateResponse:
-    """Whatever is wrong with a grant is a mistake in the plugin: better told here than by a container's runtime."""
+    """Convert a grant. A mistake in it is reported here, which is clearer than an error of the container runtime."""
     if not isinstance(grant, Grant):
         raise TypeError(f"allocate() gave {grant!r}, expected a Grant")
     if problem := type_problem(grant, grant.__struct_fields__):

@@ -1,7 +1,7 @@
-"""A driver as a program: its flags, its log, its API server, and how it ends.
+"""Run a driver as a program: its flags, its log, its API server, and how it ends.
 
-Flags and variables have the names that drivers written in Go already use, so that manifests stay as they are. What a
-flag sets can be set by a variable, too; the flag counts.
+Flags and variables have the names that drivers in Go use, so that manifests need no change. Each flag can also be set
+by a variable; the flag takes precedence.
 """
 
 import argparse
@@ -34,7 +34,7 @@ _DIRECTORY: Mapping[str, Any] = {"metavar": "DIR", "type": Path}
 
 Read = Callable[[str], Any]
 
-STOP_TIMEOUT = 10.0  # seconds in which calls that are under way may end
+STOP_TIMEOUT = 10.0  # seconds for calls that are under way to end
 STALLS = stalls.Settings()
 
 
@@ -89,7 +89,7 @@ def _about(driver: DraDriver | DevicePlugin, name: str) -> str:
 def _parsed(
     driver: DraDriver | DevicePlugin, parser: argparse.ArgumentParser, argv: Sequence[str] | None
 ) -> argparse.Namespace:
-    """Whatever the author refuses is refused like a flag that is wrong."""
+    """Parse the flags. Values that the author refuses are reported like those of other flags."""
     driver.arguments(parser)
     arguments = parser.parse_args(argv)
     try:
@@ -101,7 +101,7 @@ def _parsed(
 
 def _dra_parser(about: str, environment: Mapping[str, str]) -> argparse.ArgumentParser:
     parser, add = _parser(about, environment)
-    add("--node-name", "NODE_NAME", metavar="NAME", default="", help="the node whose devices these are")
+    add("--node-name", "NODE_NAME", metavar="NAME", default="", help="Name of the node that has the devices.")
     add(
         "--kubeconfig",
         "KUBECONFIG",
@@ -109,29 +109,29 @@ def _dra_parser(about: str, environment: Mapping[str, str]) -> argparse.Argument
         type=lambda text: [Path(text)],
         read=lambda text: kubeconfig.paths({"KUBECONFIG": text}),
         default=[],
-        help="of the API server; in a pod, the pod's own",
+        help="Kubeconfig of the API server. In a pod, the default is the pod's service account.",
     )
     add(
         "--kubelet-registrar-directory-path",
         "KUBELET_REGISTRAR_DIRECTORY_PATH",
         dest="registry",
         **_DIRECTORY,
-        help="where the node looks for drivers, KUBELET_ROOT/plugins_registry unless given",
+        help="Directory in which the node looks for drivers (default KUBELET_ROOT/plugins_registry).",
     )
     add(
         "--kubelet-plugins-directory-path",
         "KUBELET_PLUGINS_DIRECTORY_PATH",
         dest="plugins",
         **_DIRECTORY,
-        help="below which the driver has its directory, KUBELET_ROOT/plugins unless given",
+        help="Directory that contains the driver's own directory (default KUBELET_ROOT/plugins).",
     )
-    add("--cdi-root", "CDI_ROOT", **_DIRECTORY, default=CDI, help="where CDI files go, %(default)s unless given")
+    add("--cdi-root", "CDI_ROOT", **_DIRECTORY, default=CDI, help="Directory of CDI files (default %(default)s).")
     add(
         "--device-metadata",
         "DEVICE_METADATA",
         metavar="VERSIONS",
         default="",
-        help=f"let containers read about their devices: all, or versions such as {metadata.V1ALPHA1}",
+        help=f"Let containers read metadata of their devices: all, or versions such as {metadata.V1ALPHA1}.",
     )
     add(
         "--rolling-update-uid",
@@ -139,7 +139,7 @@ def _dra_parser(about: str, environment: Mapping[str, str]) -> argparse.Argument
         dest="instance",
         metavar="UID",
         default="",
-        help="tells instances apart that run at once",
+        help="UID of the pod, to distinguish instances that run at the same time.",
     )
     return parser
 
@@ -151,33 +151,34 @@ def _plugin_parser(about: str, environment: Mapping[str, str]) -> argparse.Argum
         "DEVICE_PLUGIN_PATH",
         dest="device_plugins",
         **_DIRECTORY,
-        help="where kubelet.sock is, KUBELET_ROOT/device-plugins unless given",
+        help="Directory of kubelet.sock (default KUBELET_ROOT/device-plugins).",
     )
     add(
         "--registry",
         "DEVICE_PLUGIN_REGISTRY",
         **_DIRECTORY,
-        help="wait in it to be found, such as KUBELET_ROOT/plugins_registry, and do not call kubelet.sock",
+        help="Wait in this directory to be found, such as KUBELET_ROOT/plugins_registry; do not call kubelet.sock.",
     )
     add(
         "--socket",
         "DEVICE_PLUGIN_SOCKET",
         metavar="NAME",
         default="",
-        help="file name of the plugin's socket, the resource with _ for / unless given",
+        help="File name of the plugin's socket (default: the resource with _ for /).",
     )
     return parser
 
 
 def _parser(about: str, environment: Mapping[str, str]) -> tuple[argparse.ArgumentParser, Callable[..., None]]:
-    """In the help the author's flags come first: those here are the same for all drivers."""
+    """Return a parser. The help shows the author's flags first, because these are the same for all drivers."""
     parser = argparse.ArgumentParser(
         usage="%(prog)s [flags]", description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    group = parser.add_argument_group("flags of every driver, and the variables that count without them")
+    group = parser.add_argument_group("flags of every driver, with the variables that set their defaults")
 
     def add(flag: str, variable: str, *more: str, default: Any = None, help: str, read: Read = str, **how: Any) -> None:
-        value = read(text) if (text := environment.get(variable)) else default  # a text is read as the flag's would be
+        # argparse parses a default that is a string like the flag's value.
+        value = read(text) if (text := environment.get(variable)) else default
         group.add_argument(flag, *more, default=value, help=f"{help} [{variable}]", **how)
 
     add(
@@ -186,17 +187,24 @@ def _parser(about: str, environment: Mapping[str, str]) -> tuple[argparse.Argume
         dest="kubelet",
         **_DIRECTORY,
         default=KUBELET,
-        help="the kubelet's directory, %(default)s unless given",
+        help="Directory of the kubelet (default %(default)s).",
     )
     add(
-        "--log-format", "LOG_FORMAT", metavar="FORMAT", type=_log_format, default="text", help="of stderr, text or json"
+        "--log-format",
+        "LOG_FORMAT",
+        metavar="FORMAT",
+        type=_log_format,
+        default="text",
+        help="Format of the log on stderr: text or json.",
     )
-    add("-v", "VERBOSITY", "--verbosity", metavar="LEVEL", type=int, default=0, help="more than 0: every call")
+    add(
+        "-v", "VERBOSITY", "--verbosity", metavar="LEVEL", type=int, default=0, help="Log every call if greater than 0."
+    )
     return parser, add
 
 
 def _log_format(text: str) -> str:
-    """As `choices` of argparse, which no variable would be compared with."""
+    """Check the format. `choices` of argparse would not check the value of a variable."""
     if text not in ("text", "json"):
         raise argparse.ArgumentTypeError(f"LOG_FORMAT or the flag is {text!r}, expected text or json")
     return text
@@ -207,7 +215,8 @@ def _connection(arguments: argparse.Namespace) -> Connection:
 
 
 def _run(serve: Callable[[], Coroutine[Any, Any, None]], arguments: argparse.Namespace) -> None:
-    """Until a signal. A driver that cannot start, or whose author calls `sys.exit`, says why in one line."""
+    """Run until a signal. A driver that cannot start, or whose author calls `sys.exit`, prints the reason in one
+    line."""
     facts.configure(arguments.log_format, arguments.verbosity)
 
     async def until_stopped() -> None:

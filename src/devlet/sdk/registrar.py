@@ -1,17 +1,17 @@
-"""How a node learns of a driver: it finds the driver's registration socket and asks who is there.
+"""The driver's end of the registration: the node finds the registration socket and asks which driver serves there.
 
-It says afterwards whether it accepted the driver, each time anew when the node's agent was restarted.
+The node reports afterwards whether it accepted the driver. It does so again each time the kubelet is restarted.
 """
 
 import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
-import anyio
 from google.protobuf.message import DecodeError
 from msgspec import Struct
 
 from devlet.errors import DevletError, InvalidInput, Unavailable
+from devlet.kit.changes import Changes
 from devlet.kit.facts import facts
 from devlet.sdk.server import Context, Methods
 from devlet.wire.pluginregistration import api_pb2 as pb
@@ -27,7 +27,7 @@ _SERVICE = "/pluginregistration.Registration/"
 
 
 class RegistrationStatus(Struct, frozen=True):
-    """What the node said last."""
+    """The newest answer of the node."""
 
     registered: bool
     error: str = ""
@@ -35,7 +35,7 @@ class RegistrationStatus(Struct, frozen=True):
 
 class Registrar:
     """`endpoint` is the path of the service's socket; `versions` are in the order in which they are preferred.
-    `accepted` is called each time that the node has accepted the driver."""
+    `accepted` is called each time the node accepts the driver."""
 
     def __init__(
         self,
@@ -47,18 +47,21 @@ class Registrar:
     ) -> None:
         self._info = pb.PluginInfo(type=type, name=name, endpoint=endpoint, supported_versions=versions)
         self.status: RegistrationStatus | None = None
-        self.notifications = 0
-        self._notified = anyio.Event()
+        self._notifications = Changes()
         self._accepted = accepted
 
     @property
     def methods(self) -> Methods:
         return Methods({f"{_SERVICE}GetInfo": self._get_info, f"{_SERVICE}NotifyRegistrationStatus": self._notify})
 
+    @property
+    def notifications(self) -> int:
+        """How often the node reported a status."""
+        return self._notifications.version
+
     async def registered(self, times: int = 1) -> None:
-        """Until the node has accepted it. Unavailable if it has refused instead."""
-        while self.notifications < times:
-            await self._notified.wait()
+        """Wait until the node accepts the driver. Raise Unavailable if it refuses."""
+        await self._notifications.until(lambda: self.notifications >= times)
         if self.status is not None and not self.status.registered:
             raise Unavailable(f"{self._info.name} was not registered: {self.status.error}")
 
@@ -71,13 +74,11 @@ class Registrar:
         except DecodeError as e:
             raise InvalidInput(f"the status cannot be decoded: {e}") from e
         self.status = RegistrationStatus(message.plugin_registered, message.error)
-        self.notifications += 1
-        self._notified.set()
-        self._notified = anyio.Event()
-        told = facts(driver=self._info.name, err=message.error or None)
+        self._notifications.notify()
+        logged = facts(driver=self._info.name, err=message.error or None)
         if not message.plugin_registered:
-            log.error("not registered", extra=told)
+            log.error("not registered", extra=logged)
             raise DevletError(f"failed registration process: {message.error}")  # the words of the Go helper
-        log.info("registered", extra=told)
+        log.info("registered", extra=logged)
         self._accepted()
         return pb.RegistrationStatusResponse().SerializeToString()

@@ -33,6 +33,7 @@ from devlet.errors import (
     Unavailable,
 )
 from devlet.kit import dir_watch, request_ids, socket_paths
+from devlet.kit.changes import Changes
 from devlet.kit.dir_watch import DirWatch
 from devlet.kit.facts import bound, facts
 from devlet.sdk.dead_sockets import is_served
@@ -64,7 +65,7 @@ _numbers = count(1)
 
 @dataclass(frozen=True, slots=True)
 class Methods:
-    """What is served, by the literal path of each method: several APIs share names of packages and services."""
+    """The methods to serve, by their literal paths: several APIs have the same names of packages and services."""
 
     unary: Mapping[str, Unary] = field(default_factory=dict)
     streams: Mapping[str, Stream] = field(default_factory=dict)
@@ -80,7 +81,7 @@ class Limits:
 
 
 class SocketServer:
-    """The directory of `path` is made if there is none."""
+    """A gRPC server on a unix socket. The directory of `path` is created if it does not exist."""
 
     def __init__(self, path: Path, methods: Iterable[Methods], limits: Limits = Limits()) -> None:
         self.path = path
@@ -90,12 +91,13 @@ class SocketServer:
 
     @property
     def is_there(self) -> bool:
-        """Whether the socket at the path is ours: anybody may have removed it."""
+        """Return True if the socket at the path is that of this server: another process may have removed it."""
         return self._own is not None and self._own == _identity(self.path)
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
-        """InvalidInput if there can be no socket at the path, InUse if another process serves there."""
+        """Serve while the block runs. Raise InvalidInput if no socket can be created at the path, and InUse if another
+        process serves there."""
         await anyio.to_thread.run_sync(_make_way, self.path)
         handler = _Handler(self._methods)
         server = self._server(handler)
@@ -114,7 +116,7 @@ class SocketServer:
                 self._own = None
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Serve until cancelled, and listen anew if somebody removes the socket."""
+        """Serve until cancelled. Listen again if another process removes the socket."""
         started = False
         while True:
             async with self.serving():
@@ -122,7 +124,7 @@ class SocketServer:
                     task_status.started()
                     started = True
                 await self._until_removed()
-            log.warning("socket was removed: listening anew", extra=facts(path=self.path))
+            log.warning("socket was removed: listening again", extra=facts(path=self.path))
 
     async def _until_removed(self) -> None:
         with DirWatch(self.path.parent, skip=lambda name: name != self.path.name, settings=_FLAT) as watch:
@@ -141,7 +143,7 @@ class SocketServer:
 
     def _listen(self, server: grpc.aio.Server) -> None:
         try:
-            server.add_insecure_port(f"unix:{quote(str(self.path))}")  # gRPC takes it for a URL
+            server.add_insecure_port(f"unix:{quote(str(self.path))}")  # gRPC expects a URL
             self.path.chmod(0o600)
         except (OSError, RuntimeError) as e:  # gRPC raises the latter when it cannot bind
             raise Unavailable(f"cannot listen on {self.path}: {e}") from e
@@ -154,7 +156,7 @@ class _Handler(grpc.GenericRpcHandler):
         self._unary = {path: unary for each in methods for path, unary in each.unary.items()}
         self._streams = {path: stream for each in methods for path, stream in each.streams.items()}
         self._calls = 0  # under way
-        self._done = anyio.Event()
+        self._done = Changes()  # calls that ended
         self._open: set[anyio.CancelScope] = set()  # streams
         self._ends = False
 
@@ -167,9 +169,9 @@ class _Handler(grpc.GenericRpcHandler):
         return None
 
     async def end_streams(self) -> None:
-        """They would last as long as the server lets them. But a kubelet whose stream ends hangs up, so calls first."""
-        while self._calls:
-            await self._done.wait()
+        """End the streams, which would otherwise last until the server stops. Wait for calls first: a kubelet whose
+        stream ends closes the connection."""
+        await self._done.until(lambda: not self._calls)
         self._ends = True
         for scope in self._open:
             scope.cancel()
@@ -180,8 +182,7 @@ class _Handler(grpc.GenericRpcHandler):
             return await _answered(path, method, blob, context)
         finally:
             self._calls -= 1
-            self._done.set()
-            self._done = anyio.Event()
+            self._done.notify()
 
     async def _stream(self, path: str, method: Stream, blob: bytes, context: Context) -> None:
         if self._ends:
@@ -211,7 +212,7 @@ async def _streamed(path: str, method: Stream, blob: bytes, context: Context) ->
         try:
             async with aclosing(method(blob, context)) as messages:  # type: ignore[type-var]
                 async for message in messages:
-                    with anyio.CancelScope(shield=True):  # gRPC never ends a call that is left in the middle of a write
+                    with anyio.CancelScope(shield=True):  # gRPC never ends a call that is cancelled during a write
                         await context.write(message)
         except Exception as e:
             await _refuse(context, e, path)
@@ -226,7 +227,7 @@ def _request_id(context: Context) -> str:
 
 
 async def _refuse(context: Context, error: Exception, path: str) -> None:
-    """An error with a meaning is an answer; any other is a mistake in the driver, and shown as such."""
+    """Answer with an error. An error that is not a DevletError is a bug in the driver, and reported as one."""
     if isinstance(error, grpc.aio.AbortError):
         raise error
     known = isinstance(error, DevletError)
@@ -242,14 +243,15 @@ def _make_way(path: Path) -> None:
     try:
         path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
         if is_served(path):
-            raise InUse(f"{path} is served by another process: end it, or give each instance a name of its own")
+            raise InUse(f"{path} is served by another process: stop it, or give each instance its own name")
         path.unlink(missing_ok=True)
     except OSError as e:
-        raise InvalidInput(f"{path} cannot be made a socket: {e.strerror or e}") from e
+        raise InvalidInput(f"{path} cannot be created as a socket: {e.strerror or e}") from e
 
 
 def _identity(path: Path) -> _Identity | None:
-    """Numbers of files that are gone are used again; the time is that of its making, which a chmod does not change."""
+    """Return the identity of a file. Inode numbers are reused, so its creation time is part of it; a chmod does not
+    change that."""
     try:
         found = path.lstat()
     except OSError:

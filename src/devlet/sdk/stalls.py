@@ -1,7 +1,7 @@
-"""Code that keeps the event loop to itself, and where it is: a `time.sleep` in `prepare`, say.
+"""Report code that blocks the event loop, and where it is: for example a `time.sleep` in `prepare`.
 
-Nothing else runs meanwhile: no call is answered, no signal heeded, and nothing in the loop could tell. So a thread
-looks whether the loop still turns. It costs a timer, and says nothing while all is well.
+Nothing else runs meanwhile: no call is answered, and no signal is handled. Code in the loop could not report it, so a
+thread checks that the loop still runs. It costs one timer.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ __all__ = ["Settings", "Watchdog", "place", "watched"]
 
 log = logging.getLogger(__name__)
 
-_ADVICE: Final = "the driver stands still: use `await anyio.sleep` or `anyio.to_thread.run_sync` there"
+_ADVICE: Final = "the driver blocks the event loop: use `await anyio.sleep` or `anyio.to_thread.run_sync` there"
 _LIBRARIES: Final = (*(sysconfig.get_path(each) for each in ("purelib", "platlib")), str(Path(devlet.__file__).parent))
 _STANDARD: Final = tuple(sysconfig.get_path(each) for each in ("stdlib", "platstdlib"))
 
@@ -33,13 +33,13 @@ _STANDARD: Final = tuple(sysconfig.get_path(each) for each in ("stdlib", "platst
 class Settings:
     """Durations in seconds."""
 
-    limit: float = 5.0  # without a turn of the loop, until that is told
-    interval: float = 1.0  # between two looks
+    limit: float = 5.0  # without a turn of the loop, after which it is reported
+    interval: float = 1.0  # between two checks
 
 
 @contextmanager
 def watched(settings: Settings = Settings()) -> Iterator[None]:
-    """In the block, the loop of this thread is watched."""
+    """Watch the event loop of this thread while the block runs."""
     loop, dog = asyncio.get_running_loop(), Watchdog(settings, threading.get_ident(), time.monotonic())
     thread = threading.Thread(target=dog.run, name="watchdog", daemon=True)
 
@@ -61,17 +61,17 @@ def watched(settings: Settings = Settings()) -> Iterator[None]:
 
 
 class Watchdog:
-    """`thread` is that of the loop."""
+    """`thread` is the thread of the event loop."""
 
     def __init__(self, settings: Settings, thread: int, now: float) -> None:
         self._settings = settings
         self._thread = thread
         self._turned = self._looked = now
-        self._since: float | None = None  # while it stands still
+        self._since: float | None = None  # when the loop was blocked
         self._ended = threading.Event()
 
     def turn(self, now: float) -> None:
-        """The loop does."""
+        """Record a turn of the loop."""
         self._turned = now
 
     def run(self) -> None:
@@ -82,16 +82,15 @@ class Watchdog:
         self._ended.set()
 
     def look(self, now: float) -> None:
-        """Tell each stall once, and its end. Who looks late was stopped along with the whole process."""
+        """Report each stall once, and its end. If this check is late itself, the whole process was stopped."""
         was_late = now - self._looked > self._settings.limit
         self._looked = now
         if self._since is not None and self._since != self._turned:
-            log.info("the driver goes on", extra=facts(seconds=round(self._turned - self._since, 1)))
+            log.info("the event loop runs again", extra=facts(seconds=round(self._turned - self._since, 1)))
             self._since = None
         if self._since is None and now - self._turned >= self._settings.limit and not was_late:
             self._since = self._turned
-            told = facts(at=self._place(), seconds=round(now - self._turned, 1))
-            log.warning(_ADVICE, extra=told)
+            log.warning(_ADVICE, extra=facts(at=self._place(), seconds=round(now - self._turned, 1)))
 
     def _place(self) -> str:
         frame = sys._current_frames().get(self._thread)
@@ -99,13 +98,13 @@ class Watchdog:
 
 
 def place(frame: FrameType) -> str:
-    """The innermost line of the author's; of somebody else's if there is none."""
+    """Return the innermost line of the author's code, or of a library if there is none."""
     found = min(_frames(frame), key=_strangeness, default=frame)
     return f"{found.f_code.co_filename}:{found.f_lineno} in {found.f_code.co_name}"
 
 
 def _frames(innermost: FrameType) -> Iterator[FrameType]:
-    """Without those of the loop itself, and of what started it."""
+    """Yield the frames within the event loop."""
     frame: FrameType | None = innermost
     while frame is not None and frame.f_code.co_filename != asyncio.events.__file__:
         yield frame
@@ -113,7 +112,7 @@ def _frames(innermost: FrameType) -> Iterator[FrameType]:
 
 
 def _strangeness(frame: FrameType) -> int:
-    """Libraries lie within the directory of the standard one."""
+    """Sort the author's code before libraries. They are in a directory below the standard library's."""
     file = frame.f_code.co_filename
     if file.startswith(_LIBRARIES):
         return 1

@@ -1,7 +1,7 @@
-"""What the kernel says about devices that come and go: uevents, over netlink.
+"""Receive the kernel's uevents, over netlink, about devices that were added or removed.
 
-Not everybody may listen: a sandbox can forbid netlink, and some containers hear nothing. So this tells that something
-has happened, sooner than a directory does, and is never the only source of what there is.
+A sandbox can forbid netlink, and some containers receive no events. So an event only means that something changed, and
+comes sooner than a change of a directory. It is never the only source of information.
 """
 
 import errno
@@ -18,8 +18,8 @@ from devlet.errors import Unavailable
 __all__ = ["Uevent", "UeventSocket", "parse"]
 
 _PROTOCOL: Final = 15  # NETLINK_KOBJECT_UEVENT of linux/netlink.h
-_KERNEL_GROUP: Final = 1  # group 2 has what udev says
-_BUFFER = 1 << 20  # bytes; the default is full when a dock with a dozen devices is plugged in
+_KERNEL_GROUP: Final = 1  # group 2 has the events of udev
+_BUFFER = 1 << 20  # bytes; a dock with a dozen devices would fill the default
 _MESSAGE = 8 << 10  # the kernel's own limit is 2 KiB of properties, and the path
 
 
@@ -33,7 +33,8 @@ class Uevent(Struct, frozen=True):
 
 
 def parse(blob: bytes) -> Uevent | None:
-    """None if it is not a message of the kernel. Text that is no UTF-8 keeps its bytes, as file names do."""
+    """Parse a message. Return None if it is not one of the kernel. Bytes that are not UTF-8 are kept as in file
+    names."""
     head, _, rest = blob.partition(b"\0")
     action, at, path = head.decode(errors="surrogateescape").partition("@")
     if not at or not action.isascii() or not action.isalpha() or not path.startswith("/"):
@@ -44,20 +45,20 @@ def parse(blob: bytes) -> Uevent | None:
 
 
 class UeventSocket:
-    """Hears from the moment it is made. Unavailable if that is not allowed. For one task, inside `with`."""
+    """Receives events from its creation on, for one task, inside `with`. Raise Unavailable if that is not allowed."""
 
     def __init__(self) -> None:
         try:
             flags = socket.SOCK_DGRAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK
             self._socket = socket.socket(socket.AF_NETLINK, flags, _PROTOCOL)
         except OSError as e:
-            raise Unavailable(f"uevents cannot be heard: {e.strerror or e}") from e
+            raise Unavailable(f"uevents cannot be received: {e.strerror or e}") from e
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
             self._socket.bind((0, _KERNEL_GROUP))
         except OSError as e:
             self._socket.close()
-            raise Unavailable(f"uevents cannot be heard: {e.strerror or e}") from e
+            raise Unavailable(f"uevents cannot be received: {e.strerror or e}") from e
 
     def __enter__(self) -> Self:
         return self
@@ -68,7 +69,7 @@ class UeventSocket:
         self._socket.close()
 
     async def receive(self) -> Uevent | None:
-        """The next one. None if some were lost: anything may have happened. Cancelling a call loses nothing."""
+        """Return the next event; None if events were lost. Cancelling a call loses no event."""
         while True:
             await anyio.wait_readable(self._socket)
             try:

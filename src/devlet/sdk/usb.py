@@ -1,9 +1,9 @@
-"""USB devices and serial ports under names that stay: over reboots, and whichever was plugged in first.
+"""List USB devices and serial ports under names that survive reboots and do not depend on the order of plugging in.
 
-Numbers such as ttyUSB0 or bus 1 device 4 are given out in the order in which devices appear. What stays is vendor,
-product and serial number; a device without serial number, and one that comes when another with its number is there, is
-known by the port that it is plugged into, and has another identity in another port. To keep the identity of a device
-while it stays plugged in, whatever its doubles do, look with the same `Identities` each time.
+Numbers such as ttyUSB0 or bus 1 device 4 depend on the order in which devices appear. A device is identified by vendor,
+product and serial number instead. A device without a serial number, or with one that another device has, is identified
+by its port, so it has another identity in another port. To keep the identity of a device while it stays plugged in,
+even if such a double is added, use the same `Identities` each time.
 """
 
 import re
@@ -26,16 +26,16 @@ _INTERFACE = re.compile(r"[0-9]+-[0-9.]+:[0-9]+\.([0-9]+)")
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """Where the kernel and udev show devices. Paths in answers are below them."""
+    """Where the kernel and udev list devices. Returned paths are below these directories."""
 
     sysfs: Path = Path("/sys")
     dev: Path = Path("/dev")
 
 
 class UsbDevice(Struct, frozen=True):
-    """`identity` has lower case letters, digits and dashes, at most 63, and is its own on this node. `name` is what
-    sysfs calls it, such as 1-1.2; it may change with a reboot, `port` does not. `node` is for libusb. `vendor` and
-    `product` are numbers of four hexadecimal digits, `label` is for people."""
+    """`identity` has at most 63 lower-case letters, digits and dashes, and is unique on the node. `name` is the name in
+    sysfs, such as 1-1.2; a reboot may change it, but not `port`. `node` is the device file for libusb. `vendor` and
+    `product` have four hexadecimal digits each. `label` is for people."""
 
     identity: str
     name: str
@@ -48,8 +48,8 @@ class UsbDevice(Struct, frozen=True):
 
 
 class SerialPort(Struct, frozen=True):
-    """`path` is such as /dev/ttyUSB0; `links` are other names that udev has given it. Without `usb` it is known by the
-    first of them."""
+    """`path` is for example /dev/ttyUSB0, and `links` are links of udev to it. Without `usb` the port is identified by
+    its first link."""
 
     identity: str
     path: str
@@ -58,15 +58,15 @@ class SerialPort(Struct, frozen=True):
 
 
 def usb_devices(roots: Roots = Roots(), identities: Identities | None = None) -> list[UsbDevice]:
-    """All but hubs, by identity. One that goes while it is looked at is left out."""
+    """Return all devices but hubs, sorted by identity, without those that are removed meanwhile."""
     found = [device for folder in _entries(roots.sysfs / "bus/usb/devices") if (device := _usb(folder, roots))]
     made = (identities or Identities()).of({_key(each): _names(each) for each in found})
     return sorted((replace(each, identity=made[_key(each)]) for each in found), key=lambda device: device.identity)
 
 
 def serial_ports(roots: Roots = Roots(), identities: Identities | None = None) -> list[SerialPort]:
-    """Those on USB, and others that udev has links for in /dev/serial/by-id. By identity."""
-    links = _links(roots.dev / "serial/by-id")  # before the devices: what has a link is in sysfs already
+    """Return the ports on USB, and those with links in /dev/serial/by-id, sorted by identity."""
+    links = _links(roots.dev / "serial/by-id")  # before the devices: a port with a link is in sysfs already
     devices = {device.name: device for device in usb_devices(roots, identities)}
     ports = {}
     for folder in _entries(roots.sysfs / "class/tty"):
@@ -79,7 +79,7 @@ def serial_ports(roots: Roots = Roots(), identities: Identities | None = None) -
 
 
 def _usb(folder: Path, roots: Roots) -> UsbDevice | None:
-    """Interfaces have no idVendor."""
+    """Return a device; None if the directory is that of a hub or an interface, which has no idVendor."""
     try:
         if _read(folder / "bDeviceClass") == _HUB:
             return None
@@ -99,13 +99,14 @@ def _usb(folder: Path, roots: Roots) -> UsbDevice | None:
 
 
 def _serial(text: str) -> str:
-    """Some makers give all devices a row of the same digit."""
+    """Return a serial number. Some vendors give all devices the same digit repeated, which does not count."""
     return "" if len(set(text)) == 1 else text
 
 
 def _port(folder: Path) -> str:
-    """`0000:00:14.0/bus0/1.2`: the controller, which of its buses, the way from there. Numbers of buses are given out
-    in the order in which controllers are found; those of one controller keep theirs."""
+    """Return a port as controller, index of its bus, and the path from there: `0000:00:14.0/bus0/1.2`.
+
+    Bus numbers depend on the order in which controllers are found, but the order of one controller's buses is fixed."""
     hub = next((each for each in folder.parents if _NUMBERED.fullmatch(each.name)), None)
     if hub is None:
         return folder.name
@@ -118,7 +119,8 @@ def _buses(controller: Path) -> list[str]:
 
 
 def _key(device: UsbDevice) -> str:
-    """Whatever is plugged in gets the next number, so that one that was replaced is another one."""
+    """Return a unique key. Each device that is plugged in gets the next number, so a replaced device has another
+    key."""
     return f"{device.name} {Path(device.node).name} {device.vendor}:{device.product} {device.serial}"
 
 
@@ -139,7 +141,7 @@ def _on_usb(
 
 
 def _socket(place: Path) -> Iterator[str]:
-    """Which one of its device it is: an adapter can have several interfaces, and an interface several ports."""
+    """Yield what distinguishes the ports of a device: its interface, and its number if an interface has several."""
     interface = next((match[1] for each in place.parents if (match := _INTERFACE.fullmatch(each.name))), "0")
     yield f"if{int(interface):02}"
     if (port := _optional(place.parents[1] / "port_number")) not in ("", "0"):
@@ -147,7 +149,7 @@ def _socket(place: Path) -> Iterator[str]:
 
 
 def _links(folder: Path) -> dict[str, list[str]]:
-    """By the device that they lead to."""
+    """Return the links by the device to which they lead."""
     found: dict[str, list[str]] = {}
     for link in _entries(folder):
         if link.is_symlink() and link.exists():

@@ -1,7 +1,7 @@
-"""What driver authors write and read: devices, what a container gets with them, and claims.
+"""The values that driver authors write and read: devices, what a container gets with a device, and claims.
 
-Two kinds of device: a `PluginDevice` of a device plugin has an id and no properties; a `Device` of a DRA driver is
-published with attributes and capacities, by which users select it. All values are plain and frozen.
+There are two kinds of device. A `PluginDevice` of a device plugin has an id and no properties. A `Device` of a DRA
+driver is published with attributes and capacities, by which users select it. All values are frozen.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +13,7 @@ from msgspec import Struct
 from devlet.errors import InvalidInput
 from devlet.objects.documents import Document
 from devlet.objects.types.claim import DeviceAllocationConfiguration, DeviceResult, NetworkDeviceData, ResourceClaim
+from devlet.objects.validation.attributes import VALUE_MAX
 from devlet.runtime.cdi.spec import ContainerEdits, Hook, NetDevice
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "Prepared",
     "Taint",
     "Version",
+    "shortened",
 ]
 
 T = TypeVar("T")
@@ -65,8 +67,9 @@ class Mount(Struct, frozen=True, gc=False):
 
 
 class PluginDevice(Struct, frozen=True, gc=False):
-    """The id is opaque to everybody else and has at most 63 characters. While it is Unhealthy it is not given to new
-    containers. `numa_nodes` are those that it is near to; none means that it does not matter."""
+    """A device of a device plugin. The id is opaque to the node and has at most 63 characters. While the device is
+    Unhealthy, no new container gets it. `numa_nodes` are the NUMA nodes to which it is local; leave them out if
+    locality does not matter."""
 
     id: str
     health: str = HEALTHY
@@ -74,8 +77,8 @@ class PluginDevice(Struct, frozen=True, gc=False):
 
 
 class Grant(Struct, frozen=True):
-    """What a container gets along with devices of a device plugin. A device that is a string is a path, for reading and
-    writing. `cdi_devices` are names such as `vendor.com/class=name`."""
+    """What a container gets with the devices of a device plugin. A device given as a string is a path that the
+    container may read and write. `cdi_devices` are names such as `vendor.com/class=name`."""
 
     env: Mapping[str, str] = {}
     devices: Sequence[DeviceNode | str] = ()
@@ -88,25 +91,26 @@ class Grant(Struct, frozen=True):
 
 
 class Version(Struct, frozen=True, gc=False):
-    """A semantic version, for an attribute that is to be compared as one."""
+    """A semantic version, for an attribute that is compared as a version."""
 
     text: str
 
 
 Attribute = str | int | bool | Version
-"""A value of an attribute. A sequence of values of one type is an attribute with several."""
+"""The value of an attribute. An attribute with several values has a sequence of values of one type."""
 
 
 class Capacity(Struct, frozen=True):
-    """How much of something a device has. A `policy` says what one claim may take of a device that several may have:
-    as `requestPolicy` in the API."""
+    """How much of something a device has. `policy` limits how much one claim may take of a device that several claims
+    can share; it has the fields of `requestPolicy` in the API."""
 
     value: str | int
     policy: Document | None = None
 
 
 class Taint(Struct, frozen=True, gc=False):
-    """Keeps claims that do not tolerate it away (`NoSchedule`), or ends pods as well (`NoExecute`)."""
+    """Keeps the device from claims that do not tolerate the taint (`NoSchedule`), and also evicts pods
+    (`NoExecute`)."""
 
     key: str
     effect: str = "NoSchedule"
@@ -114,8 +118,8 @@ class Taint(Struct, frozen=True, gc=False):
 
 
 class Device(Struct, frozen=True):
-    """Names of attributes and capacities without a domain belong to the driver. `consumes` are amounts of the pool's
-    counters, by counter set and counter. `more` is anything else that the API knows, under its own names."""
+    """A device of a DRA driver. Names of attributes and capacities without a domain belong to the driver. `consumes`
+    has amounts of the pool's counters, by counter set and counter. `more` has any other fields of the API."""
 
     name: str
     attributes: Mapping[str, Attribute | Sequence[Attribute]] = {}
@@ -127,9 +131,9 @@ class Device(Struct, frozen=True):
 
 
 class Pool(Struct, frozen=True):
-    """Devices that are published together, in the order in which they are preferred; spread over as many slices as it
-    takes. `counters` are shared by its devices, by counter set and counter. Without a selection they are on the
-    driver's node. `generation` is for those who number their pools themselves."""
+    """Devices that are published together, the preferred ones first, in as many slices as necessary. The devices share
+    the `counters`, by counter set and counter. Without a node selection the devices are on the driver's node. Set
+    `generation` only if the driver numbers the generations of its pools itself."""
 
     devices: Sequence[Device] = ()
     counters: Mapping[str, Mapping[str, str | int]] = {}
@@ -142,7 +146,7 @@ class Pool(Struct, frozen=True):
 
 
 class ClaimRef(Struct, frozen=True, gc=False):
-    """All that is known of a claim that is to be unprepared: it may be gone already."""
+    """What is known about a claim that is unprepared. The claim itself may have been deleted already."""
 
     namespace: str
     name: str
@@ -150,8 +154,9 @@ class ClaimRef(Struct, frozen=True, gc=False):
 
 
 class Claim(Struct, frozen=True):
-    """An allocated claim. `results` and `configs` are those of this driver, with configs of classes before those of the
-    claim: later ones win. `object` is the whole claim, `document` the same as it came from the API."""
+    """An allocated claim. It has the `results` and `configs` of this driver only. Configs of classes come before those
+    of the claim, because a later config overrides an earlier one. `object` is the whole claim, and `document` is the
+    same as the API returned it."""
 
     ref: ClaimRef
     results: tuple[DeviceResult, ...]
@@ -161,17 +166,19 @@ class Claim(Struct, frozen=True):
 
     @property
     def uid(self) -> str:
-        """Unlike its name it is never used again."""
+        """The claim's UID. Unlike the name, it is never used again."""
         return self.ref.uid
 
     def configs_for(self, result: DeviceResult) -> list[Document]:
-        """The parameters that apply to one of the results."""
+        """Return the parameters that apply to one of the results."""
         names = {result.request, result.request.partition("/")[0]}
         chosen = [each for each in self.configs if not each.requests or names & set(each.requests)]
         return [each.opaque.parameters for each in chosen if each.opaque is not None]
 
     def parameters_for(self, result: DeviceResult, kind: type[T] | None) -> list[T]:
-        """The same as values of a type that msgspec knows; None: there may be none. InvalidInput for any other."""
+        """Return the parameters as values of a type that msgspec can decode. With None, no parameters are allowed.
+
+        Raise InvalidInput if the parameters do not match the type."""
         found = self.configs_for(result)
         if kind is None and found:
             raise InvalidInput(f"request {result.request} has parameters, and {result.driver} takes none: remove them")
@@ -182,10 +189,11 @@ class Claim(Struct, frozen=True):
 
 
 class Prepared(Struct, frozen=True):
-    """A result that is ready, and what containers get with it. The SDK writes that into a CDI file of the claim; what
-    `env`, `devices` and `mounts` cannot say goes into `edits`. `cdi_devices` are names of devices in files that the
-    driver wrote itself. `metadata` are attributes that the container may read, if device metadata are switched on, and
-    `network` is what it may read of a network interface."""
+    """A prepared result, and what containers get with it. The SDK writes this into a CDI file of the claim.
+
+    `edits` is for everything that `env`, `devices` and `mounts` cannot express. `cdi_devices` are names of devices in
+    CDI files that the driver wrote itself. If device metadata is enabled, the container can read the attributes in
+    `metadata` and the description of a network interface in `network`."""
 
     result: DeviceResult
     env: Mapping[str, str] = {}
@@ -198,10 +206,19 @@ class Prepared(Struct, frozen=True):
 
 
 class DeviceHealth(Struct, frozen=True, gc=False):
-    """`timeout` is for how many seconds it holds if nothing else is heard; 0 leaves that to the node."""
+    """The health of a device. It is valid for `timeout` seconds unless the driver reports again. With 0 the node
+    decides."""
 
     pool: str
     device: str
     health: str = HEALTHY
     message: str = ""
     timeout: int = 0
+
+
+def shortened(text: str) -> str:
+    """Return as much of a string as fits into an attribute (64 bytes), cut between characters.
+
+    A longer one would keep all devices of its pool from being published. Bytes of file names that are not UTF-8 become
+    `?`."""
+    return text.encode(errors="replace")[:VALUE_MAX].decode(errors="ignore")

@@ -1,4 +1,4 @@
-"""Give devices to a claim by hand, in the place of a scheduler: for tests, and for those who try a driver without one.
+"""Allocate devices to a claim by hand, for tests and for trying a driver without a scheduler.
 
     python -m devlet.testing.allocate --root ROOT CLAIM --device gpu.example.com/pool/gpu-0 [--pod POD]...
 
@@ -27,7 +27,8 @@ __all__ = ["allocate"]
 async def allocate(
     cluster: Cluster, claim: str, devices: Sequence[str], pods: Sequence[str] = (), namespace: str = "default"
 ) -> Document:
-    """The claim as it is then. A device is `[REQUEST=]DRIVER/POOL/DEVICE`; its pool may have slashes."""
+    """Write the allocation, and return the claim. A device is `[REQUEST=]DRIVER/POOL/DEVICE`; its pool may have
+    slashes."""
     found = await cluster.get(RESOURCE_CLAIMS, claim, namespace)
     requests = found["spec"]["devices"].get("requests") or [{"name": ""}]
     results = [_result(device, requests[0]["name"]) for device in devices]

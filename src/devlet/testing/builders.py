@@ -1,13 +1,13 @@
-"""API objects in few words: device classes, slices, claims, templates and pods, as plain documents.
+"""Build API objects in a few words: device classes, slices, claims, templates and pods, as plain documents.
 
     resource_slice("node", [device("gpu-0", {"model": "a100"}, {"memory": "40Gi"})])
     device_class()
     claim("training", select='device.attributes["gpu.example.com"].model == "a100"')
     pod("train", claim="training")
 
-Everything is of the driver `gpu.example.com`, whose class has the same name, unless told otherwise; what has a
-namespace is in `default`. Documents may be changed before they are used. Keyword arguments that are not listed here
-go into the spec as they are, under the names of the API: `pod("p", priorityClassName="high")`.
+By default everything is of the driver `gpu.example.com`, whose class has the same name, and in the namespace `default`.
+Documents may be changed before they are used. Other keyword arguments are added to the spec unchanged, with the names
+of the API: `pod("p", priorityClassName="high")`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -51,7 +51,8 @@ def device(
     capacity: Mapping[str, Amount] = {},
     **more: Any,
 ) -> Document:
-    """A device of a slice. The type of an attribute is that of its value; `Version("1.2.3")` is a semantic version."""
+    """Return a device of a slice. The type of an attribute is that of its value; `Version("1.2.3")` is a semantic
+    version."""
     found: Document = {"name": name}
     if attributes:
         found["attributes"] = {key: _attribute(value) for key, value in attributes.items()}
@@ -92,8 +93,8 @@ def resource_slice(
     name: str = "",
     **spec: Any,
 ) -> Document:
-    """Devices of a node: so many (`gpu-0`, …), or these, by name or as `device` makes them. The pool is called like the
-    node, and is complete unless it has more `slices` than this one."""
+    """Return a slice with devices of a node: a number of them (`gpu-0`, …), or a list of names or results of `device`.
+    The pool has the name of the node, and is complete unless it has more `slices` than this one."""
     listed = [f"gpu-{i}" for i in range(devices)] if isinstance(devices, int) else list(devices)
     return {
         "apiVersion": _API,
@@ -112,8 +113,9 @@ def resource_slice(
 def device_class(
     name: str = "", *, driver: str = DRIVER, select: str = "", extended: str = "", **spec: Any
 ) -> Document:
-    """All devices of a driver, or those that the CEL expression `select` is true for as well. It is called like the
-    driver unless it has a name. With `extended` pods can also ask for it as an extended resource of that name."""
+    """Return a class with all devices of a driver, or only those for which the CEL expression `select` is true. By
+    default its name is that of the driver. With `extended` pods can also ask for it as an extended resource of that
+    name."""
     expressions = [f'device.driver == "{driver}"', *([select] if select else [])]
     found: Document = {"selectors": [{"cel": {"expression": each}} for each in expressions]}
     if extended:
@@ -127,7 +129,7 @@ def device_class(
 def request(
     name: str = ENTRY, *, device_class: str = DRIVER, count: int = 1, select: str = "", **exactly: Any
 ) -> Document:
-    """One of the things that a claim asks for: `count` devices of a class, for which `select` (CEL) is true."""
+    """Return a request for `count` devices of a class, for which `select` (CEL) is true."""
     found: Document = {"deviceClassName": device_class, **exactly}
     if count != 1:
         found["count"] = count
@@ -145,8 +147,8 @@ def claim(
     namespace: str = "default",
     **devices: Any,
 ) -> Document:
-    """A claim for these requests, or for one that `device_class`, `count` and `select` describe. What else it says of
-    its devices, such as `constraints` and `config`, goes in as it is."""
+    """Return a claim with these requests, or with one that `device_class`, `count` and `select` describe. Other
+    arguments about devices, such as `constraints` and `config`, are added unchanged."""
     return {
         "apiVersion": _API,
         "kind": "ResourceClaim",
@@ -164,7 +166,7 @@ def template(
     namespace: str = "default",
     **devices: Any,
 ) -> Document:
-    """As `claim`: each pod that names the template gets a claim of its own."""
+    """Return a template with the arguments of `claim`. Each pod that names the template gets a claim of its own."""
     return {
         "apiVersion": _API,
         "kind": "ResourceClaimTemplate",
@@ -188,8 +190,8 @@ def container(
     image: str = IMAGE,
     **more: Any,
 ) -> Document:
-    """A container with so much of these resources (those of device plugins, `cpu`, …) and with these entries of the
-    pod's claims; an entry can also be `{"name": entry, "request": request}`."""
+    """Return a container with these amounts of resources (of device plugins, `cpu`, …) and these entries of the pod's
+    claims. An entry can also be `{"name": entry, "request": request}`."""
     found: Document = {"name": name, "image": image}
     amounts = {key: str(amount) for key, amount in limits.items()}
     used = [{"name": each} if isinstance(each, str) else each for each in claims]
@@ -218,12 +220,12 @@ def pod(
     namespace: str = "default",
     **spec: Any,
 ) -> Document:
-    """A pod with one container, `main`, that uses all its claims and the resources in `limits`; or with these
+    """Return a pod with one container, `main`, that uses all its claims and the resources in `limits`, or with these
     `containers`.
 
-    `claim` and `template` name one; for more, `claims` and `templates` name one for each entry. `node` puts it there
-    without a scheduler. `run_for` ("2s") and `exit_code` say how its containers end; without them they run until the
-    pod is deleted."""
+    `claim` and `template` name one claim or template; `claims` and `templates` map several to their entries. `node`
+    binds the pod without a scheduler. `run_for` ("2s") and `exit_code` determine how its containers end; without them
+    they run until the pod is deleted."""
     entries = {name: {"resourceClaimName": each} for name, each in claims.items()}
     entries |= {name: {"resourceClaimTemplateName": each} for name, each in templates.items()}
     if claim or template:

@@ -1,4 +1,4 @@
-"""Kill a driver, or a node, at an exact point of their conversation; and find all points of one that went well.
+"""Kill a driver or a node at an exact point of their calls, and find all such points of a successful run.
 
     faults.forget_calls()
     await scenario()
@@ -6,9 +6,9 @@
         async with crash_at(faults, point, driver.kill):
             await scenario_that_survives()
 
-A point is before a call has reached the driver, or after the driver has answered and nobody has heard of it. There the
-call waits while the process dies. What a newcomer gets wrong: with `forget_calls` the count of calls begins anew, and
-the number of a point is that among the calls of its method.
+A point is before a call reaches the driver, or after the driver answered and before the caller gets the answer. The
+call waits there while the process is killed. `forget_calls` restarts the count of calls, and the number of a point
+counts the calls of its method only.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ __all__ = ["CrashPoint", "crash_at", "crash_points"]
 
 @dataclass(frozen=True, slots=True)
 class CrashPoint:
-    """`number` is how many calls of this path are let through first."""
+    """A point at which to kill. `number` is how many calls of this path pass first."""
 
     path: str
     number: int = 0
@@ -38,7 +38,7 @@ class CrashPoint:
 
 
 def crash_points(calls: Iterable[Call]) -> list[CrashPoint]:
-    """Before and after each of the calls, in their order; after a stream means before its first answer."""
+    """Return the points before and after each call, in order. After a stream means before its first answer."""
     seen: Counter[str] = Counter()
     found: list[CrashPoint] = []
     for call in calls:
@@ -51,8 +51,8 @@ def crash_points(calls: Iterable[Call]) -> list[CrashPoint]:
 async def crash_at(
     faults: Faults, point: CrashPoint, kill: Callable[[], Awaitable[object]], *, within: float = DEADLINE
 ) -> AsyncIterator[None]:
-    """While the block runs, `kill` is called when the point is reached, once. AssertionError if it never is: at the end
-    of the block it must have happened, or happen `within` seconds."""
+    """Call `kill` once, when the point is reached, while the block runs. Raise AssertionError if that did not happen
+    `within` seconds after the end of the block."""
     rule = faults.hang(point.path, after=point.after, skip=point.number, times=1)
     killed = anyio.Event()
 

@@ -1,10 +1,10 @@
-"""What a fake DRA driver in a process of its own is to do: a file that says all of it, and may be replaced at any time.
+"""Orders for a fake DRA driver in a process of its own, in a file that may be replaced at any time.
 
     write(path, Orders(faults=(Fault("fail", PREPARE, text="not now", times=2),)))
 
-A driver that runs with `--orders FILE` carries out the file at its start and whenever it is renamed into place anew.
-What a new file does not mention is as if it had never been said: faults recover, what hung is answered. `times` counts
-from the moment at which the file is taken. Then the driver writes `number` down among its calls.
+A driver with `--orders FILE` reads the file at its start and whenever a new file is renamed into place. A new file
+replaces all previous orders: faults that it does not mention end, and calls that hang are answered. `times` counts from
+the moment at which the file is read. The driver then records `number` among its calls.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,8 +24,8 @@ __all__ = ["Fault", "Orders", "carry_out", "read", "write"]
 
 
 class Fault(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """`do` is a method of `DraScript`: fail, hang, delay, answer, hang_up, fail_claim, skip_claim or answer_also. The
-    rest are its arguments, as far as it has them."""
+    """A fault. `do` is a method of `DraScript`: fail, hang, delay, answer, hang_up, fail_claim, skip_claim or
+    answer_also. The other fields are its arguments, as far as it has them."""
 
     do: str
     method: str = PREPARE
@@ -40,7 +40,8 @@ class Fault(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
 
 
 class Orders(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """`devices` and `problems` are what claims, by name or UID, are answered; None leaves the driver as it is."""
+    """Orders for a driver. `devices` and `problems` are the answers for claims, by name or UID; None changes
+    nothing."""
 
     number: int = 0
     faults: tuple[Fault, ...] = ()
@@ -54,7 +55,7 @@ class Orders(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
 
 
 def read(path: Path) -> Orders:
-    """`InvalidInput` for what is not such a file."""
+    """Read a file. Raise `InvalidInput` if it is not such a file."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=Orders)
     except (OSError, msgspec.MsgspecError) as e:
@@ -62,7 +63,7 @@ def read(path: Path) -> Orders:
 
 
 def write(path: Path, orders: Orders) -> None:
-    """Renamed into place."""
+    """Write a file, and rename it into place."""
     draft = path.with_name(f".{path.name}.tmp")
     draft.write_bytes(msgspec.json.encode(orders))
     draft.replace(path)

@@ -1,14 +1,14 @@
-"""What a fake DRA driver was asked, and what it answers when it is to misbehave.
+"""Record the calls of a fake DRA driver, and make it misbehave.
 
     script.fail(PREPARE, "INTERNAL", "out of order", times=2)   the next two calls are answered with that error
     script.hang(PREPARE)                                        … all with nothing, until `recover`
-    script.hang(PREPARE, after=True)                            … the work is done, but nobody hears of it
+    script.hang(PREPARE, after=True)                            … the work is done, but not answered
     script.delay(PREPARE, 0.5)                                  … later
     script.answer(PREPARE, GARBAGE)                             … with these bytes
     script.hang_up(PREPARE, times=1)                            … by closing the connection in the middle of the call
     script.fail_claim("gpu", "no such device")                  … for the claim of this name, or UID, with that error
     script.skip_claim("gpu")                                    … without an entry for it
-    script.answer_also("a-uid")                                 … with an entry for a claim nobody asked about
+    script.answer_also("a-uid")                                 … with an entry for a claim that was not asked for
     script.recover(PREPARE)                                     … as it should be
     script.recover()                                            the same for everything
 
@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 import anyio
 import grpc
 
+from devlet.kit.changes import Changes
 from devlet.objects.types.claim import PreparedDevice
 from devlet.plugins.dra import ClaimProblem, ClaimRef
 from devlet.testing.spelling import status_code
@@ -44,19 +45,19 @@ Answers = dict[str, tuple[PreparedDevice, ...] | ClaimProblem]  # by claim UID; 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call. `service` is the API version by which it came, `text` the error that NotifyRegistrationStatus brought.
-    Two calls are equal if they ask for the same; how and when does not matter."""
+    """One call. `service` is the API version of the call, and `text` the error in NotifyRegistrationStatus. Two calls
+    are equal if they ask for the same; how and when does not matter."""
 
     method: str
     claims: tuple[ClaimRef, ...] = ()
     text: str = ""
     service: str = field(default="", compare=False)
     path: str = field(default="", compare=False)
-    at: float = field(default=0.0, compare=False)  # of the monotonic clock: can be compared with other drivers' calls
+    at: float = field(default=0.0, compare=False)  # of the monotonic clock, to compare with calls of other drivers
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the claims."""
+        """The names of the claims."""
         return tuple(claim.name for claim in self.claims)
 
 
@@ -93,7 +94,7 @@ class _Counted:
 
 @dataclass(slots=True)
 class _Fault(_Counted):
-    """Of a call."""
+    """A fault of a call."""
 
     act: _Failure | _Delay | _HangUp | _Hang | bytes
     after: bool
@@ -101,7 +102,7 @@ class _Fault(_Counted):
 
 @dataclass(slots=True)
 class _Change(_Counted):
-    """Of the answer for a claim: it is refused for a reason, added, or left out."""
+    """A change of the answer for a claim: it is refused for a reason, added, or left out."""
 
     method: str
     claim: str  # name or UID
@@ -115,11 +116,11 @@ class _Change(_Counted):
 class DraScript:
     def __init__(self) -> None:
         self.calls: list[Call] = []
-        self.on_call: Callable[[Call], None] = lambda call: None  # hears of each at once
+        self.on_call: Callable[[Call], None] = lambda call: None  # called at once for each call
         self._underway: list[Call] = []
         self._faults: dict[str, _Fault] = {}
         self._changes: list[_Change] = []
-        self._called = anyio.Event()
+        self._notifier = Changes()
 
     def fail(
         self,
@@ -130,7 +131,7 @@ class DraScript:
         times: int | None = None,
         after: bool = False,
     ) -> None:
-        """Answer with an error; `code` is the name of a gRPC status. `after`: the work is done nevertheless."""
+        """Answer with an error; `code` is the name of a gRPC status. With `after` the work is done nevertheless."""
         self._set(method, _Fault(times, _Failure(status_code(code), text), after))
 
     def hang(self, method: str, *, times: int | None = None, after: bool = False) -> None:
@@ -138,11 +139,11 @@ class DraScript:
         self._set(method, _Fault(times, _Hang(), after))
 
     def delay(self, method: str, seconds: float, *, times: int | None = None, after: bool = False) -> None:
-        """Answer later than one could."""
+        """Answer later."""
         self._set(method, _Fault(times, _Delay(seconds), after))
 
     def answer(self, method: str, message: bytes, *, times: int | None = None, after: bool = False) -> None:
-        """Answer with a message that is given in its serialised form, sensible or not."""
+        """Answer with a serialised message, valid or not."""
         self._set(method, _Fault(times, message, after))
 
     def hang_up(self, method: str, *, times: int | None = None, after: bool = False) -> None:
@@ -152,7 +153,7 @@ class DraScript:
     def fail_claim(
         self, claim: str, text: str = "told to fail", *, method: str = PREPARE, times: int | None = None
     ) -> None:
-        """Answer with an error for this claim; the others of the call are served."""
+        """Answer with an error for this claim; the other claims of the call are served."""
         self._changes.append(_Change(times, method, claim, refuses=text))
 
     def skip_claim(self, claim: str, *, method: str = PREPARE, times: int | None = None) -> None:
@@ -171,7 +172,7 @@ class DraScript:
         self._changes.append(_Change(times, method, uid, adds=answer))
 
     def recover(self, method: str = "") -> None:
-        """Answer as a good driver again; calls that hang are answered now. Without a method: all of them."""
+        """End the faults of a method, or of all methods; calls that hang are answered now."""
         for name in [method] if method else list(self._faults):
             fault = self._faults.pop(name, None)
             if fault and isinstance(fault.act, _Hang):
@@ -182,19 +183,17 @@ class DraScript:
         return [call for call in self.calls if call.method == method]
 
     def underway(self, method: str) -> int:
-        """How many calls are being answered right now."""
+        """Return how many calls are being answered."""
         return sum(call.method == method for call in self._underway)
 
     async def until_asked(self, method: str, times: int = 1) -> list[Call]:
-        """Wait until it was called so many times."""
-        while len(self.asked(method)) < times:
-            await self._called.wait()
+        """Wait until it was called `times` times."""
+        await self._notifier.until(lambda: len(self.asked(method)) >= times)
         return self.asked(method)
 
     async def until_underway(self, method: str, count: int) -> None:
-        """Wait until exactly so many calls are being answered; 0: until it is left alone."""
-        while self.underway(method) != count:
-            await self._called.wait()
+        """Wait until exactly `count` calls are being answered."""
+        await self._notifier.until(lambda: self.underway(method) == count)
 
     # For the services.
 
@@ -203,15 +202,15 @@ class DraScript:
         self.calls.append(call)
         self.on_call(call)
         self._underway.append(call)
-        self._notify()
+        self._notifier.notify()
         try:
             yield
         finally:
             self._underway = [other for other in self._underway if other is not call]
-            self._notify()
+            self._notifier.notify()
 
     async def act(self, call: Call, context: Context, cut: Callable[[], None], *, after: bool) -> bytes | None:
-        """Misbehave as told, before or after the work. None: give the right answer."""
+        """Carry out a fault before or after the work. Return None to give the right answer."""
         fault = self._faults.get(call.path) or self._faults.get(call.method)
         if not fault or fault.after is not after or not fault.happens():
             return None
@@ -230,7 +229,7 @@ class DraScript:
         return None
 
     def refusals(self, call: Call) -> Mapping[str, str]:
-        """By UID, the claims of the call that are to fail, and why."""
+        """Return the reasons for which claims of the call have to fail, by UID."""
         return {
             claim.uid: change.refuses
             for change in self._changes
@@ -239,7 +238,7 @@ class DraScript:
         }
 
     def change(self, call: Call, answers: Answers) -> Answers:
-        """The answers as they are to be told."""
+        """Return the answers with all changes."""
         changed = dict(answers)
         for change in self._changes:
             if change.method != call.method or change.refuses is not None:
@@ -256,7 +255,3 @@ class DraScript:
         if previous and isinstance(previous.act, _Hang):
             previous.act.released.set()
         self._faults[method] = fault
-
-    def _notify(self) -> None:
-        self._called.set()
-        self._called = anyio.Event()

@@ -1,10 +1,10 @@
-"""Run a driver, written in any language, against a node: it is told where everything is, and waited for.
+"""Run a driver in any language against a node, pass it the node's paths, and wait until it is registered.
 
     async with node.driver(["./my-plugin"], resource="vendor.com/gpu") as driver:
         await driver.kill()           # SIGKILL
         await driver.restart()        # until it is registered again
 
-Each driver has its own flags, so words of the command may hold `{node_name}`, `{kubeconfig}`, `{root}`,
+Each driver has its own flags, so words of the command may contain `{node_name}`, `{kubeconfig}`, `{root}`,
 `{device_plugins}`, `{registry}`, `{plugins}` and `{cdi}`. The same is in its environment, under the names that drivers
 made with Kubernetes' own library or with devlet's read: see `Paths.environment`. Its output is in a file, the end of
 which is part of every error.
@@ -31,12 +31,12 @@ from devlet.testing.waiting import DEADLINE
 
 __all__ = ["DriverRunner", "Paths"]
 
-LEAVING = 3.0  # seconds for the node to notice that a driver is gone; usually it takes far less than one
+LEAVING = 3.0  # seconds for the node to notice that a driver ended; usually much less than one
 
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """What a driver has to know of the node it runs on."""
+    """The paths and names that a driver needs to know of its node."""
 
     node_name: str
     root: Path
@@ -47,7 +47,7 @@ class Paths:
     cdi: Path
 
     def environment(self) -> dict[str, str]:
-        """The variables that drivers read."""
+        """Return the environment variables that drivers read."""
         return {
             "NODE_NAME": self.node_name,
             "KUBECONFIG": str(self.kubeconfig),
@@ -59,7 +59,7 @@ class Paths:
         }
 
     def fill(self, word: str | Path) -> str:
-        """With the names in braces replaced. Other braces stay."""
+        """Replace the names in braces. Other braces stay."""
         text = str(word)
         for name, value in asdict(self).items():
             text = text.replace(f"{{{name}}}", str(value))
@@ -67,7 +67,7 @@ class Paths:
 
 
 class Host(Protocol):
-    """The node, as far as a driver needs it."""
+    """The part of a node that a driver runner needs."""
 
     root: Path
 
@@ -79,7 +79,7 @@ class Host(Protocol):
 
 
 class DriverRunner:
-    """Made by `DriverRunner.start`."""
+    """A running driver. Created by `DriverRunner.start`."""
 
     def __init__(
         self, host: Host, called: str, waits_for: str, within: float, program: Restarts[RunningProcess]
@@ -106,12 +106,13 @@ class DriverRunner:
         kubelet_paths: bool = False,
         faults: Faults | None = None,
     ) -> AsyncIterator[Self]:
-        """Running and registered on entry, ended on exit with SIGTERM.
+        """Run a driver: registered on entry, ended with SIGTERM on exit.
 
-        `name` is that of a DRA driver, `resource` that of a device plugin: one of them is needed to know when it is
-        registered; with `wait=False`, for a driver that is not to register, neither is. `env` comes on top.
-        `kubelet_paths`: it knows only /var/lib/kubelet, so it runs where that is the node's root; this needs root, or a
-        kernel that lets users have namespaces. `faults` happen to calls between it and the node (docs/faults.md)."""
+        `name` is the name of a DRA driver, `resource` the resource of a device plugin; one of them is needed to know
+        when it is registered. With `wait=False`, for a driver that does not register, neither is needed. `env` adds
+        variables. Set `kubelet_paths` for a driver that knows only /var/lib/kubelet: it then sees the node's root
+        there, which needs root, or a kernel that lets users create namespaces. `faults` affect the calls between the
+        driver and the node (docs/faults.md)."""
         if wait and bool(name) == bool(resource):
             raise InvalidInput("say which driver it is: name= of a DRA driver, or resource= of a device plugin")
         if not command:
@@ -137,7 +138,7 @@ class DriverRunner:
 
     @property
     def returncode(self) -> int | None:
-        """None while it runs; negative: the signal that ended it."""
+        """The exit status; None while the driver runs, negative for the signal that ended it."""
         return self._program.running.returncode
 
     @property
@@ -146,39 +147,40 @@ class DriverRunner:
 
     @property
     def log(self) -> str:
-        """What it has written, in all its lives."""
+        """The output of the driver, including earlier runs."""
         return self.log_file.read_text(errors="replace")
 
     def send_signal(self, number: signal.Signals) -> None:
         self._program.running.send_signal(number)
 
     async def stop(self) -> None:
-        """With SIGTERM, until it is gone and the node has noticed."""
+        """Stop the driver with SIGTERM, and wait until the node has noticed."""
         await self._program.stop()
         await self._until_left()
 
     async def kill(self) -> None:
-        """With SIGKILL, until it is gone and the node has noticed."""
+        """Kill the driver with SIGKILL, and wait until the node has noticed."""
         await self._program.kill()
         await self._until_left()
 
     async def restart(self) -> None:
-        """Until it is registered again. One that runs is stopped first."""
+        """Start the driver again, and wait until it is registered. A running driver is stopped first."""
         await self.stop()
         await self._program.start()
         await self.until_registered()
 
     async def _until_left(self) -> None:
-        """Or else a restart would take the connection of before for its own."""
+        """Wait until the node closed the old connection, which a restart would otherwise take for the new one."""
         if not self._waits_for:
             return
         try:
             await self._host.until_left(self._waits_for, within=LEAVING)
-        except (AssertionError, DevletError):  # another instance has taken over; or the node is down
+        except (AssertionError, DevletError):  # another instance took over, or the node is down
             return
 
     async def until_registered(self) -> None:
-        """Unavailable, with the end of its log, if it ends or takes too long."""
+        """Wait until the driver is registered. Raise Unavailable, with the end of its log, if it ends or takes too
+        long."""
         if not self._waits_for:
             return
         problem = ""
@@ -201,7 +203,7 @@ class DriverRunner:
 
 @asynccontextmanager
 async def _paths(host: Host, driver: str, faults: Faults | None) -> AsyncIterator[Paths]:
-    """What the driver is told. With faults its sockets are not in the node's directories."""
+    """Return the paths for the driver. With faults its sockets are not in the node's directories."""
     paths = await host.driver_paths(driver)
     if faults is None:
         yield paths
@@ -217,11 +219,11 @@ async def _paths(host: Host, driver: str, faults: Faults | None) -> AsyncIterato
 
 
 def _make_directories(paths: Paths, driver: str) -> None:
-    """Some drivers expect theirs to be there."""
+    """Create the directories that some drivers expect."""
     for path in (paths.cdi, paths.registry, paths.plugins / driver):
         path.mkdir(mode=0o750, parents=True, exist_ok=True)
 
 
 def _inside(root: Path, wanted: bool) -> list[str]:
-    """The words before a command that is to find the root at /var/lib/kubelet."""
+    """Return a prefix for a command that must find the node's root at /var/lib/kubelet."""
     return [sys.executable, "-m", kubelet_paths.__name__, os.fspath(root)] if wanted else []

@@ -44,7 +44,7 @@ class EmbeddedApi:
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's, of group system:masters."""
+        """The kubeconfig of the administrator, in the group system:masters."""
         return self.kubeconfig_of(ADMIN)
 
     @property
@@ -83,10 +83,11 @@ async def embedded_api(
     timeout: float = DEADLINE,
     start: Start = warm_start.start,
 ) -> AsyncIterator[EmbeddedApi]:
-    """Start it and yield when it says that it is ready. `arguments` are more flags of `devlet up`; `binaries` is the
-    folder of kubectl, which is looked up on the PATH otherwise, and only when it is used. Without `control` nobody
-    schedules pods and makes claims, unless a real scheduler and controller manager do. It is forked
-    unless `start` says otherwise: where the time of a start matters, that is `spawn`."""
+    """Run `devlet up`, and yield when it is ready.
+
+    `arguments` are further flags. `binaries` is the directory of kubectl, which is otherwise looked up on the PATH when
+    it is used. Without `control` no scheduler and no controllers run, unless real ones do. The process is forked by
+    default; use `spawn` for `start` if the time of the start matters."""
     root = _make_folder(root)
     log = root / "up.log"
     argv = [sys.executable, "-m", "devlet", "up", "--root", str(root), *arguments]
@@ -119,7 +120,7 @@ def _make_folder(root: Path) -> Path:
 
 
 def _says_so(log: Path) -> Ready:
-    """Ready when the line is in what the log gets from now on: an earlier run's line does not count."""
+    """Ready when the log gets this line. A line of an earlier run does not count."""
     before = log.stat().st_size if log.exists() else 0
 
     async def seen(_: RunningProcess) -> bool:

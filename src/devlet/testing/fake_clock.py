@@ -1,4 +1,4 @@
-"""A clock that stands still until a test moves it.
+"""A clock whose time passes only when a test advances it.
 
 clock = FakeClock()
 async with running(partial(poll_every_ten_seconds, clock)):
@@ -15,7 +15,9 @@ from typing import Self
 from anyio import Event
 from anyio.lowlevel import checkpoint
 
-# Turns of the loop that a woken task gets to work and go to sleep again before the next one wakes.
+from devlet.kit.changes import Changes
+
+# Turns of the event loop for a woken task before the next one wakes.
 _TURNS = 25
 
 
@@ -27,11 +29,12 @@ class FakeClock:
         self._elapsed = 0.0
         self._numbers = count()
         self._sleepers: list[tuple[float, int, Event]] = []
-        self._changed = Event()
+        self._changes = Changes()
 
     @classmethod
     def at_present(cls) -> Self:
-        """Begins with the present time. For a node: others check its certificates with clocks of their own."""
+        """Return a clock that starts at the present time. A node needs it: its certificates are checked with other
+        clocks."""
         return cls(datetime.now(UTC))
 
     def now(self) -> datetime:
@@ -46,7 +49,7 @@ class FakeClock:
             return
         sleeper = (self._elapsed + seconds, next(self._numbers), Event())
         heapq.heappush(self._sleepers, sleeper)
-        self._notify()
+        self._changes.notify()
         try:
             await sleeper[2].wait()
         except BaseException:
@@ -54,8 +57,8 @@ class FakeClock:
             raise
 
     async def advance(self, seconds: float) -> None:
-        """Let time pass. Sleepers wake one by one in the order of their times, each at its own time; those that
-        go to sleep again on the way are woken again."""
+        """Let time pass. Tasks wake one by one in the order of their times, each at its own time. A task that sleeps
+        again before the new time is woken again."""
         if not 0 <= seconds < math.inf:
             raise ValueError(f"time cannot advance by {seconds} seconds")
         target = self._elapsed + seconds
@@ -67,22 +70,17 @@ class FakeClock:
         await self._settle()
 
     async def sleeping(self, number: int) -> None:
-        """Wait until at least so many tasks sleep on this clock."""
-        while len(self._sleepers) < number:
-            await self._changed.wait()
+        """Wait until at least `number` tasks sleep on this clock."""
+        await self._changes.until(lambda: len(self._sleepers) >= number)
 
     @property
     def wakes_at(self) -> list[float]:
-        """When the sleepers wake, as `monotonic` counts, soonest first."""
+        """Return the times at which tasks wake, as `monotonic` counts, the soonest first."""
         return sorted(wake for wake, _, _ in self._sleepers)
 
     async def _settle(self) -> None:
         for _ in range(_TURNS):
             await checkpoint()
-
-    def _notify(self) -> None:
-        self._changed.set()
-        self._changed = Event()
 
     def _forget(self, sleeper: tuple[float, int, Event]) -> None:
         if sleeper in self._sleepers:

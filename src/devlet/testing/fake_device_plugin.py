@@ -1,13 +1,13 @@
-"""A device plugin that does what a test says, on a real socket.
+"""A device plugin that a test controls, on a real socket.
 
     async with FakeDevicePlugin(directory, "vendor.com/gpu", 2) as plugin:     # devices dev-0 and dev-1
         await plugin.register()                                # with directory/kubelet.sock
         plugin.set_devices([Device("dev-0", "Unhealthy")])     # sends the new list
-        plugin.hang("Allocate")                                # see `plugin_script` for what else can go wrong
+        plugin.hang("Allocate")                                # see `plugin_script` for other faults
         assert plugin.asked("Allocate") == [Call("Allocate", ("dev-0",))]
 
 With `registry` it can be found in that directory (`plugins_registry`) instead of registering itself. With `follow` it
-registers by itself, and again whenever kubelet.sock is made anew, as real plugins do. As a process of its own, which
+registers by itself, and again whenever kubelet.sock is created, as real plugins do. As a process of its own, which
 can be killed like a real one:
 
     python -m devlet.testing.fake_device_plugin --directory D --resource vendor.com/gpu --devices 8 --numa 0,1
@@ -50,31 +50,31 @@ __all__ = ["NO_RESPONSE", "Call", "FakeDevicePlugin", "large_answer", "numbered"
 
 log = logging.getLogger("devlet.testing.fake_device_plugin")  # also as `__main__`
 
-NO_RESPONSE = b""  # for `answer("Allocate", …)`: an answer that grants nothing to anybody
+NO_RESPONSE = b""  # for `answer("Allocate", …)`: an answer without any container
 
-_RETRY = 0.05  # seconds between tries to register
+_RETRY = 0.05  # seconds between attempts to register
 _CHANNEL = [("grpc.default_authority", "localhost"), ("grpc.use_local_subchannel_pool", 1)]
 
 
 def numbered(count: int, numa: Sequence[int] = ()) -> tuple[Device, ...]:
-    """Healthy devices dev-0, dev-1, …, on the given NUMA nodes in turn."""
+    """Return healthy devices dev-0, dev-1, …, on the given NUMA nodes in turn."""
     return tuple(
         Device(DeviceID(f"dev-{number}"), nodes=(numa[number % len(numa)],) if numa else ()) for number in range(count)
     )
 
 
 def large_answer(size: int) -> bytes:
-    """For `answer("Allocate", …)`: an environment variable of so many bytes."""
+    """Return a message for `answer("Allocate", …)`: an environment variable of `size` bytes."""
     granted = pb.ContainerAllocateResponse(envs={"LARGE": "x" * size})
     return pb.AllocateResponse(container_responses=[granted]).SerializeToString()
 
 
 class FakeDevicePlugin(Script):
-    """Serves while its block runs. `devices` is a list, or a number of healthy ones.
+    """A device plugin that serves while its block runs. `devices` is a list, or a number of healthy devices.
 
-    May be changed at any time: `options`; `grant`, which makes the answer to Allocate (by default an environment
-    variable named after the resource, with the ids); `prefer`, which answers GetPreferredAllocation (by default the
-    first ones); and what GetInfo says: `type`, `endpoint`, `versions`."""
+    These attributes may be changed at any time: `options`; `grant`, which makes the answer to Allocate (by default an
+    environment variable named after the resource, with the ids); `prefer`, which answers GetPreferredAllocation (by
+    default with the first devices); and the answer to GetInfo: `type`, `endpoint`, `versions`."""
 
     def __init__(
         self,
@@ -99,14 +99,13 @@ class FakeDevicePlugin(Script):
         self.type = "DevicePlugin"
         self.endpoint = "" if registry == directory else str(self.path)
         self.versions = [str(api)]
-        self.statuses: list[tuple[bool, str]] = []  # what NotifyRegistrationStatus said, with its error
+        self.statuses: list[tuple[bool, str]] = []  # the answers of NotifyRegistrationStatus, with their errors
         self.registrations = 0  # how often `register` succeeded
         self._devices = numbered(devices) if isinstance(devices, int) else tuple(devices)
         self._registry = registry
         self._follow = follow
         self._server: grpc.aio.Server | None = None
         self._streams: set[MemoryObjectSendStream[bytes | tuple[grpc.StatusCode, str]]] = set()
-        self._changed = anyio.Event()
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -129,11 +128,11 @@ class FakeDevicePlugin(Script):
 
     @property
     def streams(self) -> int:
-        """How many ListAndWatch streams are open."""
+        """The number of open ListAndWatch streams."""
         return len(self._streams)
 
     def set_devices(self, devices: int | Iterable[Device]) -> None:
-        """Send this list on every open stream, and first on later ones."""
+        """Send this list on every open stream, and first on later streams."""
         self._devices = numbered(devices) if isinstance(devices, int) else tuple(devices)
         for stream in self._streams:
             stream.send_nowait(services.device_list(self._devices))
@@ -144,7 +143,7 @@ class FakeDevicePlugin(Script):
             stream.send_nowait(message)
 
     def end_streams(self, code: str = "", text: str = "") -> None:
-        """End every open ListAndWatch; with the gRPC status of that name, or as if all was said."""
+        """End every open ListAndWatch stream: with the gRPC status of that name, or without an error."""
         status = status_code(code) if code else None
         for stream in list(self._streams):
             if status:
@@ -161,8 +160,8 @@ class FakeDevicePlugin(Script):
         resource: str | None = None,
         timeout: float = DEADLINE,
     ) -> None:
-        """Register with the manager of the directory, by default as what it is. Raises `grpc.aio.AioRpcError` with what
-        the manager says against it."""
+        """Register with the device manager of the directory, by default with the plugin's own values. Raise
+        `grpc.aio.AioRpcError` if the manager refuses."""
         request = services.register_request(
             str(self.api) if version is None else version,
             self.path.name if endpoint is None else endpoint,
@@ -176,47 +175,46 @@ class FakeDevicePlugin(Script):
             )
             await answered(call(request, timeout=timeout))
         self.registrations += 1
-        self._notify()
+        self._changes.notify()
 
     async def until_registered(self, times: int = 1) -> None:
-        """Wait until it was registered so many times, in either way."""
-        while self.registrations + sum(registered for registered, _ in self.statuses) < times:
-            await self._changed.wait()
+        """Wait until it was registered `times` times, in either way."""
+        await self._changes.until(
+            lambda: self.registrations + sum(registered for registered, _ in self.statuses) >= times
+        )
 
     async def until_refused(self) -> str:
-        """Wait for a NotifyRegistrationStatus that says no, and give its error."""
-        while not (refusals := [error for registered, error in self.statuses if not registered]):
-            await self._changed.wait()
+        """Wait for a NotifyRegistrationStatus that refuses the plugin, and return its error."""
+        refusals = await self._changes.until(lambda: [error for registered, error in self.statuses if not registered])
         return refusals[-1]
 
     async def until_streams(self, count: int) -> None:
-        """Wait until so many ListAndWatch streams are open."""
-        while self.streams != count:
-            await self._changed.wait()
+        """Wait until exactly `count` ListAndWatch streams are open."""
+        await self._changes.until(lambda: self.streams == count)
 
     async def start(self) -> None:
-        """Serve on the socket; done on entry."""
+        """Start to serve on the socket; the block does so on entry."""
         self._server = services.server(self, watched=self._registry is not None)
         for path in self._paths():
             self._server.add_insecure_port(target(path))
         await self._server.start()
 
     async def stop(self) -> None:
-        """End like a good process: connections are closed and the socket is removed. May be repeated."""
+        """Stop as a process that ends in order: connections are closed and the socket is removed. Idempotent."""
         server, self._server = self._server, None
         if server:
             with anyio.CancelScope(shield=True):
                 await server.stop(None)
 
     async def crash(self) -> None:
-        """End like a killed process: connections are closed, a socket without listener stays."""
+        """Stop as a killed process: connections are closed, and a socket without a listener stays."""
         await self.stop()
         for path in self._paths():
             with sockets.socket(sockets.AF_UNIX) as dead:
                 dead.bind(str(path))
 
     async def restart(self) -> None:
-        """Stop, unless that has happened, and serve on the same path; what was registered is not registered again."""
+        """Stop if it serves, and serve again on the same path. It does not register again."""
         await self.stop()
         await self.start()
 
@@ -225,7 +223,7 @@ class FakeDevicePlugin(Script):
         with send, receive:
             send.send_nowait(services.device_list(self._devices) if first is None else first)
             self._streams.add(send)
-            self._notify()
+            self._changes.notify()
             try:
                 async for message in receive:
                     if isinstance(message, tuple):
@@ -233,7 +231,7 @@ class FakeDevicePlugin(Script):
                     yield message
             finally:
                 self._streams.discard(send)
-                self._notify()
+                self._changes.notify()
 
     def info(self) -> pb_registration.PluginInfo:
         return pb_registration.PluginInfo(
@@ -242,7 +240,7 @@ class FakeDevicePlugin(Script):
 
     def notified(self, registered: bool, error: str) -> None:
         self.statuses.append((registered, error))
-        self._notify()
+        self._changes.notify()
 
     async def _registering(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         with INotify(nonblocking=True) as changes:
@@ -250,15 +248,15 @@ class FakeDevicePlugin(Script):
             task_status.started()
             while True:
                 if (self.directory / SOCKET).exists():
-                    await self._register_anew()
+                    await self._register_again()
                 await self._until_created(changes)
 
     async def _until_created(self, changes: INotify) -> None:
         while not any(event.name == SOCKET for event in changes.read(timeout=0)):
             await anyio.wait_readable(changes)
 
-    async def _register_anew(self) -> None:
-        """A manager that starts removes the sockets of plugins: then there is nothing to be connected to."""
+    async def _register_again(self) -> None:
+        """Register again. A manager that starts removes the sockets of plugins, so the socket is created first."""
         while (self.directory / SOCKET).exists():
             if not self.path.exists():
                 await self.restart()
@@ -272,7 +270,7 @@ class FakeDevicePlugin(Script):
                 return
 
     def cdi_grant(self, ids: Sequence[str]) -> Grant:
-        """For `grant`: CDI devices with the resource's name as their kind, of which somebody has to write the specs."""
+        """A function for `grant`: CDI devices whose kind is the resource. The caller has to write their specs."""
         return Grant(cdi_devices=tuple(f"{self.resource}={id}" for id in ids))
 
     def _paths(self) -> set[Path]:
@@ -280,10 +278,6 @@ class FakeDevicePlugin(Script):
 
     def _name_devices(self, ids: Sequence[str]) -> Grant:
         return Grant(env={_word(self.resource): ",".join(ids)})
-
-    def _notify(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()
 
 
 def _word(resource: str) -> str:

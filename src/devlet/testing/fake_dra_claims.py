@@ -1,4 +1,4 @@
-"""The claims that a fake DRA driver has prepared, with a CDI file for each, and, if wanted, a file that outlives it.
+"""The claims that a fake DRA driver prepared, each with a CDI file and optionally a file that outlives the driver.
 
 A claim gets `CDI/<driver>-<uid>.json` with one CDI device for each device it was given: the first is named by the
 claim's UID, the others by UID and number. In a container these show as `CLAIM_<claim>=<uid>` and, for a device that
@@ -28,7 +28,7 @@ _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
 class PreparedClaim(msgspec.Struct, frozen=True):
-    """What was answered for a claim."""
+    """The answer for a claim."""
 
     claim: ClaimRef
     devices: tuple[PreparedDevice, ...]
@@ -40,8 +40,8 @@ def default_environment(claim: ClaimRef, device: PreparedDevice) -> Mapping[str,
 
 
 class FakeDraClaims(Mapping[str, PreparedClaim]):
-    """By claim UID. With `directory` they are kept there, a file for each, and whoever uses the same directory, at
-    the same time or later, has the same claims."""
+    """The prepared claims by UID. With `directory` each claim is kept there in a file, so that every driver that uses
+    the directory, now or later, has the same claims."""
 
     def __init__(self, driver: DriverName, cdi_directory: Path, directory: Path | None = None) -> None:
         self.cdi_directory = cdi_directory
@@ -60,7 +60,8 @@ class FakeDraClaims(Mapping[str, PreparedClaim]):
         return len(self._claims)
 
     def add(self, claim: ClaimRef, devices: Sequence[PreparedDevice]) -> tuple[PreparedDevice, ...] | ClaimProblem:
-        """What to answer: the devices, those without CDI devices (None) with one. Written before it is answered."""
+        """Add a claim and return its devices. Devices whose CDI devices are None get one. The file is written before
+        the answer."""
         if not _FILE_NAME.fullmatch(claim.uid):
             return ClaimProblem(f"claim {claim.name}: UID {claim.uid!r} cannot be used in the name of a file")
         named = [self._named(claim, number, device) for number, device in enumerate(devices)]
@@ -70,17 +71,17 @@ class FakeDraClaims(Mapping[str, PreparedClaim]):
         return answered
 
     def remove(self, uid: str) -> None:
-        """Nothing happens if it is not there."""
+        """Remove a claim, if it is prepared."""
         if _FILE_NAME.fullmatch(uid):
             self.cdi_file(uid).unlink(missing_ok=True)
             self._claims.pop(uid, None)
 
     def cdi_file(self, uid: str) -> Path:
-        """Where the CDI devices of a claim are, if it is prepared."""
+        """Return the path of the CDI file of a claim, if it is prepared."""
         return self.cdi_directory / f"{self._driver}-{uid}.json"
 
     def cdi_id(self, uid: str, number: int = 0) -> str:
-        """The name of a CDI device that it makes."""
+        """Return the name of one of the CDI devices that it creates."""
         return f"{self.kind}={uid}{f'-{number}' if number else ''}"
 
     def _named(self, claim: ClaimRef, number: int, device: PreparedDevice) -> tuple[str, PreparedDevice]:
@@ -89,7 +90,7 @@ class FakeDraClaims(Mapping[str, PreparedClaim]):
         return id.partition("=")[2], msgspec.structs.replace(device, cdi_devices=given)
 
     def _write_cdi(self, claim: ClaimRef, named: Sequence[tuple[str, PreparedDevice]]) -> None:
-        """CDI wants at least one device in a file, and for each something that it does."""
+        """Write a CDI file. CDI needs at least one device in a file, each with an effect."""
         variables = {name: self.environment(claim, device) for name, device in named}
         devices = [
             {"name": name, "containerEdits": {"env": [f"{key}={value}" for key, value in environment.items()]}}
@@ -102,7 +103,7 @@ class FakeDraClaims(Mapping[str, PreparedClaim]):
 
 
 class _Directory(MutableMapping[str, PreparedClaim]):
-    """A file per claim, read whenever it is asked for."""
+    """One file for each claim, which is read whenever it is needed."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,9 +1,9 @@
-"""What a fake DRA driver has to do with the API: it publishes its devices, and reads which of them a claim was given.
+"""The API calls of a fake DRA driver: publish its devices, and read which of them were allocated to a claim.
 
     await publish(cluster, "gpu.example.com", "node-1", 4)       # dev-0 … dev-3, in a pool named like the node
-    driver.handler = allocated(cluster, "gpu.example.com")       # answer with what the claims' allocations say
+    driver.handler = allocated(cluster, "gpu.example.com")       # prepare the allocated devices
 
-Nothing is watched: slices that somebody deletes stay away until `publish` is called again.
+Nothing is watched: a slice that is deleted stays deleted until `publish` is called again.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,14 +19,14 @@ __all__ = ["allocated", "numbered", "publish", "slice_of"]
 
 
 def numbered(count: int) -> list[Document]:
-    """Devices dev-0, dev-1, …, which have nothing but a name."""
+    """Return devices dev-0, dev-1, …, which have only a name."""
     return [{"name": f"dev-{number}"} for number in range(count)]
 
 
 def slice_of(
     driver: str, node_name: str, devices: int | Sequence[Document], *, pool: str = "", node_uid: str = ""
 ) -> Document:
-    """The only slice of a pool. With the node's UID it belongs to the node and goes with it."""
+    """Return the only slice of a pool. With the node's UID the slice belongs to the node, and is deleted with it."""
     owner = {"apiVersion": "v1", "kind": "Node", "name": node_name, "uid": node_uid, "controller": True}
     return {
         "apiVersion": "resource.k8s.io/v1",
@@ -50,7 +50,8 @@ async def publish(
     pool: str = "",
     node_uid: str = "",
 ) -> Document:
-    """The slice as it is stored. One of the same name is replaced, with the next generation of the pool."""
+    """Publish a slice, and return it as it is stored. A slice of the same name is replaced, in the next generation of
+    the pool."""
     wanted = slice_of(driver, node_name, devices, pool=pool, node_uid=node_uid)
     try:
         old = await cluster.get(RESOURCE_SLICES, wanted["metadata"]["name"])
@@ -64,7 +65,8 @@ async def publish(
 def allocated(
     cluster: Cluster, driver: str
 ) -> Callable[[ClaimRef], Awaitable[Sequence[PreparedDevice] | ClaimProblem]]:
-    """For `FakeDraDriver.handler`: one device for each of this driver's results in the claim's allocation."""
+    """Return a function for `FakeDraDriver.handler`: one device for each of this driver's results in the claim's
+    allocation."""
 
     async def handle(asked: ClaimRef) -> Sequence[PreparedDevice] | ClaimProblem:
         try:

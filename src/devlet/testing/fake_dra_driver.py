@@ -1,9 +1,9 @@
-"""A DRA driver that does what a test says, on real sockets.
+"""A DRA driver that a test controls, on real sockets.
 
     async with FakeDraDriver(root, "gpu.example.com") as driver:      # to be found in root/plugins_registry
         await driver.until_registered()
         driver.set_devices("train", [PreparedDevice("pool", "gpu-3", requests=("gpu",))])
-        driver.hang(PREPARE)                                          # see `dra_script` for what else can go wrong
+        driver.hang(PREPARE)                                          # see `dra_script` for other faults
         ...
         assert driver.asked(PREPARE)[0].names == ("train",)
         assert driver.prepared["uid-of-train"].devices[0].device == "gpu-3"
@@ -12,14 +12,14 @@
 A claim is prepared with the devices that it was allocated, if a devlet with an API runs on `root` or on the directory
 above it. Elsewhere the driver cannot know them, and prepares `dev-<claim>` of its pool. A single device is for all
 requests of the claim.
-`set_devices` and `handler` have it answer otherwise, sensible or not. Preparing is idempotent and leaves a CDI file
+`set_devices` and `handler` change the answers, valid or not. Preparing is idempotent and leaves a CDI file
 (`fake_dra_claims`). With `health_services` it also streams the health of its devices:
 
     driver.health.set([DeviceReport("pool", "gpu-3", "Unhealthy", message="too hot")])
 
 Its two sockets are started and stopped together or one by one:
 
-    await driver.stop_service()           # registered, but nobody answers
+    await driver.stop_service()           # registered, but not answering
     await driver.start_service()
     driver.service.proxy.cut()            # see `wire_faults`
 
@@ -93,14 +93,15 @@ Handler = Callable[[ClaimRef], Answer | Awaitable[Answer | None] | None]
 
 
 class FakeDraDriver(DraScript):
-    """Serves while its block runs; with `autostart=False` only what `start_registrar` and `start_service` start.
+    """A DRA driver that serves while its block runs. With `autostart=False` only `start_registrar` and `start_service`
+    start it.
 
-    May be changed at any time: `services` and `health_services`, which are served; `versions`, which are advertised
-    (None: those that are served); `type`, `name` and `endpoint`, as GetInfo says them; `pool`; `handler`, which is
-    asked what to answer for a claim (None: the default), and may be async.
+    These attributes may be changed at any time: `services` and `health_services`, which are served; `versions`, which
+    are advertised (None: those that are served); `type`, `name` and `endpoint`, as in the answer to GetInfo; `pool`;
+    and `handler`, a function that returns the answer for a claim (None: the default), and may be async.
 
-    `one_socket` serves everything on the registration socket. `service_path` puts the service's socket anywhere. `keep`
-    has the claims in files below the driver's directory, where its next life and other instances find them."""
+    `one_socket` serves everything on the registration socket. `service_path` is the path of the service's socket. With
+    `keep` the claims are in files below the driver's directory, where a later run and other instances find them."""
 
     def __init__(
         self,
@@ -138,13 +139,12 @@ class FakeDraDriver(DraScript):
         self.prepared = FakeDraClaims(
             DriverName(name), cdi_directory or root / "cdi", self.directory / "claims" if keep else None
         )
-        self.statuses: list[tuple[bool, str]] = []  # what NotifyRegistrationStatus said, with its error
+        self.statuses: list[tuple[bool, str]] = []  # the answers of NotifyRegistrationStatus, with their errors
         self.registrar, self.service = self._sockets()
         self._given: dict[str, Answer] = {}
         self._autostart = autostart
         self._tasks: TaskGroup | None = None
         self._life = AsyncExitStack()
-        self._notified = anyio.Event()
 
     def _sockets(self) -> tuple[GrpcSocket, GrpcSocket]:
         registrar = GrpcSocket(self.registry_path)
@@ -165,21 +165,21 @@ class FakeDraDriver(DraScript):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._life.aclose()  # an error of the block stays itself, and is no group
+        await self._life.aclose()  # so an error of the block is not wrapped in a group
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """The same as a part: serves until it is cancelled."""
+        """Serve as a part, until cancelled."""
         async with self:
             task_status.started()
             await anyio.sleep_forever()
 
     @property
     def connections(self) -> int:
-        """How many were accepted on the service's socket, in all its lives."""
+        """The number of connections that the service's socket accepted so far."""
         return self.service.proxy.accepted
 
     async def start(self) -> None:
-        """The service, and then the registrar: who is told of the service can call it."""
+        """Start the service, and then the registrar: a node that is notified of the service can call it."""
         await self.start_service()
         await self.start_registrar()
 
@@ -190,7 +190,7 @@ class FakeDraDriver(DraScript):
         await self.registrar.start(self._running())
 
     async def stop(self) -> None:
-        """End like a good process: connections are closed and the sockets are removed. May be repeated."""
+        """Stop as a process that ends in order: connections are closed and the sockets are removed. Idempotent."""
         await self.stop_registrar()
         await self.stop_service()
 
@@ -201,28 +201,26 @@ class FakeDraDriver(DraScript):
         await self.registrar.stop()
 
     async def crash(self) -> None:
-        """End like a killed process: connections are closed, sockets without listeners stay."""
+        """Stop as a killed process: connections are closed, and sockets without listeners stay."""
         await self.registrar.crash()
         await self.service.crash()
 
     def set_devices(self, claim: str, answer: Answer) -> None:
-        """What to answer for the claim of this name, or UID, when it is prepared; a `ClaimProblem`: that it fails.
-        Devices whose `cdi_devices` are None get one; other values are answered as they are, sensible or not."""
+        """Set the answer for the claim of this name or UID when it is prepared; a `ClaimProblem` fails it. Devices
+        whose `cdi_devices` are None get one; other values are answered unchanged, valid or not."""
         self._given[claim] = answer
 
     def set_all_devices(self, answers: Mapping[str, Answer]) -> None:
-        """The same for several claims; what was set before is forgotten."""
+        """Set the answers for several claims, and remove all previous ones."""
         self._given = dict(answers)
 
     async def until_registered(self, times: int = 1) -> None:
-        """Wait until it was told so many times that it is registered."""
-        while sum(registered for registered, _ in self.statuses) < times:
-            await self._notified.wait()
+        """Wait until the node reported `times` times that the driver is registered."""
+        await self._notifier.until(lambda: sum(registered for registered, _ in self.statuses) >= times)
 
     async def until_refused(self) -> str:
-        """Wait for a NotifyRegistrationStatus that says no, and give its error."""
-        while not (refusals := [error for registered, error in self.statuses if not registered]):
-            await self._notified.wait()
+        """Wait for a NotifyRegistrationStatus that refuses the driver, and return its error."""
+        refusals = await self._notifier.until(lambda: [error for registered, error in self.statuses if not registered])
         return refusals[-1]
 
     # For the services.
@@ -255,8 +253,7 @@ class FakeDraDriver(DraScript):
 
     def notified(self, registered: bool, error: str) -> None:
         self.statuses.append((registered, error))
-        self._notified.set()
-        self._notified = anyio.Event()
+        self._notifier.notify()
 
     async def _prepare(self, claim: ClaimRef) -> tuple[PreparedDevice, ...] | ClaimProblem:
         if claim.uid in self.prepared:

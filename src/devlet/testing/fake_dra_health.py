@@ -3,8 +3,8 @@
     health = FakeDraHealth()
     health.set([DeviceReport("pool", "dev-0", "Unhealthy", message="too hot")])
 
-A stream begins with the list as it is when it is opened. `every` repeats the list after so many seconds of silence, as
-real drivers do before their devices' time-outs pass.
+A stream starts with the present list. The list is repeated after `every` seconds without a change, as real drivers do
+before the timeouts of their devices.
 """
 
 import math
@@ -15,6 +15,7 @@ import anyio
 import grpc
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
+from devlet.kit.changes import Changes
 from devlet.plugins.dra import DeviceReport
 from devlet.testing.dra_script import Context
 from devlet.testing.fake_dra_messages import health_list
@@ -30,7 +31,7 @@ class FakeDraHealth:
         self.every: float | None = None
         self._reports: tuple[DeviceReport, ...] = ()
         self._streams: set[MemoryObjectSendStream[_Message]] = set()
-        self._changed = anyio.Event()
+        self._changes = Changes()
 
     @property
     def reports(self) -> tuple[DeviceReport, ...]:
@@ -38,12 +39,12 @@ class FakeDraHealth:
 
     @property
     def streams(self) -> int:
-        """How many are open."""
+        """The number of open streams."""
         return len(self._streams)
 
     def set(self, reports: Sequence[DeviceReport]) -> None:
-        """Send this list on every open stream, and first on later ones. A `health` that is none of Healthy, Unhealthy
-        and Unknown is a number, and sent as that."""
+        """Send this list on every open stream, and first on later streams. A `health` other than Healthy, Unhealthy and
+        Unknown is a number, and sent as such."""
         self._reports = tuple(reports)
         self.send(self._list())
 
@@ -53,7 +54,7 @@ class FakeDraHealth:
             stream.send_nowait(message)
 
     def end(self, code: str = "", text: str = "") -> None:
-        """End every open stream; with the gRPC status of that name, or as if all was said."""
+        """End every open stream: with the gRPC status of that name, or without an error."""
         status = status_code(code) if code else None
         for stream in list(self._streams):
             if status:
@@ -63,17 +64,16 @@ class FakeDraHealth:
                 self._streams.discard(stream)
 
     async def until_streams(self, count: int) -> None:
-        """Wait until exactly so many are open."""
-        while self.streams != count:
-            await self._changed.wait()
+        """Wait until exactly `count` streams are open."""
+        await self._changes.until(lambda: self.streams == count)
 
     async def lists(self, first: bytes | None, context: Context) -> AsyncGenerator[bytes, None]:
-        """One stream."""
+        """Serve one stream."""
         send, receive = anyio.create_memory_object_stream[_Message](math.inf)
         with send, receive:
             send.send_nowait(self._list() if first is None else first)
             self._streams.add(send)
-            self._notify()
+            self._changes.notify()
             try:
                 while (message := await self._next(receive)) is not None:
                     if isinstance(message, tuple):
@@ -81,7 +81,7 @@ class FakeDraHealth:
                     yield message
             finally:
                 self._streams.discard(send)
-                self._notify()
+                self._changes.notify()
 
     async def _next(self, receive: MemoryObjectReceiveStream[_Message]) -> _Message | None:
         with anyio.move_on_after(self.every):
@@ -93,7 +93,3 @@ class FakeDraHealth:
 
     def _list(self) -> bytes:
         return health_list(self._reports, time.time())
-
-    def _notify(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()

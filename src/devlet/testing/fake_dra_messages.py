@@ -52,14 +52,14 @@ _HEALTH: Mapping[str, int] = {"Unknown": 0, "Healthy": 1, "Unhealthy": 2}
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """`name` is the one of today, whatever the version calls it."""
+    """A method. `name` is the current name, whatever the version calls it."""
 
     service: Service
     name: str
 
     @property
     def own_name(self) -> str:
-        """What the version calls it, which is also how its messages begin."""
+        """Return the name in this version, with which its messages begin."""
         return self.name.removesuffix("s") if self.service in _ONE_BY_ONE else self.name
 
     @property
@@ -68,7 +68,7 @@ class Method:
 
 
 def method_of(path: str, services: Sequence[Service]) -> Method | None:
-    """Which one of these services' methods has the path."""
+    """Return the method of these services that has the path."""
     methods = [Method(service, name) for service in services for name in (PREPARE, UNPREPARE)]
     return next((method for method in methods if method.path == path), None)
 
@@ -82,7 +82,7 @@ def claims_of(method: Method, blob: bytes) -> tuple[ClaimRef, ...]:
 
 
 def encode(method: Method, answers: Answers) -> bytes | ClaimProblem:
-    """A problem: this version can say it only with the status of the call."""
+    """Encode an answer. Raise a problem if the version can express it only as the status of the call."""
     if method.service in _ONE_BY_ONE:
         return _encode_one(method, answers)
     response = _message(method, "Response")()
@@ -97,7 +97,7 @@ def encode(method: Method, answers: Answers) -> bytes | ClaimProblem:
 
 
 def health_list(reports: Sequence[DeviceReport], now: float = 0.0) -> bytes:
-    """The health of a report may also be a number, for those that no version knows."""
+    """Encode a list of reports. The health of a report may also be a number that no version defines."""
     message = pb_health.NodeWatchResourcesResponse()
     for report in reports:
         message.devices.add(
@@ -115,7 +115,8 @@ def health_path(service: HealthService) -> str:
 
 
 def large_answer(size: int, uid: str = "some-uid") -> bytes:
-    """For `answer(PREPARE, …)`: a prepared claim whose device has a name of so many bytes, in v1 and v1beta1."""
+    """Return a message for `answer(PREPARE, …)`: a prepared claim whose device has a name of `size` bytes, in v1 and
+    v1beta1."""
     device = pb_v1.Device(pool_name="pool", device_name="x" * size)
     claims = {uid: pb_v1.NodePrepareResourceResponse(devices=[device])}
     return pb_v1.NodePrepareResourcesResponse(claims=claims).SerializeToString()

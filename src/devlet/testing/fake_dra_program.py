@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one driver until SIGTERM. Orders that cannot be read end it, at the start and later."""
+    """Run one driver until SIGTERM. It ends if its orders cannot be read, at the start or later."""
     given = _parser().parse_args(arguments)
     configure("text")
     try:
@@ -115,7 +115,7 @@ class _CallFile:
 
 
 class _Following:
-    """Carries out the orders that are there, and each file of that name that comes later."""
+    """Executes the present orders, and each later file of that name."""
 
     def __init__(self, driver: FakeDraDriver, path: Path) -> None:
         self._driver = driver
@@ -148,7 +148,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--instance", default="", help="part of the names of its sockets, for a second one beside the first")
     add("--services", type=_list(Service), default=(Service.V1, Service.V1BETA1), help=", ".join(Service))
     add("--health", type=_list(_health), nargs="?", const=(HealthService.V1ALPHA1,), default=(), help="v1, v1alpha1")
-    add("--health-interval", type=float, help="repeat health after so many seconds")
+    add("--health-interval", type=float, help="Repeat the health after this number of seconds.")
     add("--versions", type=_list(str), help="advertise these, whatever it serves")
     add("--cdi-dir", type=Path, help="by default cdi/ below the root")
     add("--one-socket", action="store_true", help="serve everything on the registration socket")

@@ -26,7 +26,7 @@ _REGISTRATION = "/pluginregistration.Registration/"
 
 
 class Driver(Protocol):
-    """What the services ask of the fake."""
+    """The methods of the fake that the services call."""
 
     services: Sequence[Service]
     health_services: Sequence[HealthService]
@@ -41,7 +41,7 @@ class Driver(Protocol):
 
 
 def registration_service(driver: Driver, cut: Callable[[], None]) -> grpc.GenericRpcHandler:
-    """`cut` closes the connections of the socket on which it is served."""
+    """Return the registration service. `cut` closes the connections of the socket on which it is served."""
     return _Handler(_Registration(driver, cut).find)
 
 

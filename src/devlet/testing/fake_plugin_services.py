@@ -25,7 +25,7 @@ _BIG = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length"
 
 
 class Plugin(Protocol):
-    """What the services ask of the fake."""
+    """The methods of the fake that the services call."""
 
     api: Api
     options: Options
@@ -40,7 +40,7 @@ class Plugin(Protocol):
 
 
 def server(plugin: Plugin, *, watched: bool, first: Sequence[grpc.GenericRpcHandler] = ()) -> grpc.aio.Server:
-    """Not listening yet. `first` are asked before the plugin."""
+    """Return a server that does not listen yet. `first` are asked before the plugin."""
     made = grpc.aio.server(options=_BIG)
     handlers = [_service(plugin, "v1beta1.DevicePlugin", _V1BETA1)]
     if plugin.api is not Api.V1BETA1:

@@ -1,4 +1,5 @@
-"""What can happen to a call on its way. Values that `grpc_faults` hands out and `grpc_proxy` puts into practice."""
+"""What can happen to a call between a node and a driver. `grpc_faults` chooses these values, and `grpc_proxy` acts on
+them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -29,8 +30,8 @@ Change = Callable[[bytes], bytes]
 
 
 class Moment(StrEnum):
-    """Of a disconnection. BEFORE: the driver never hears of the call. DURING: it has done its work, and half of the
-    answer arrives. AFTER: all of it does."""
+    """When to disconnect. BEFORE: the driver never gets the call. DURING: it did its work, and half of the answer
+    arrives. AFTER: the whole answer arrives."""
 
     BEFORE = "before the call"
     DURING = "in the middle of the answer"
@@ -90,7 +91,7 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Of a call in a group whose calls are answered in the reverse of their order: each waits for the next one."""
+    """The place of a call in a group whose calls are answered in reverse order: each waits for the next one."""
 
     place: int
     size: int
@@ -109,7 +110,7 @@ class Reorder:
     _answered: set[int] = field(default_factory=set)
 
     def join(self) -> Turn:
-        """For a call that came just now."""
+        """Add a new call."""
         place = self._joined % self.count
         if place == 0:
             self._answered = set()
@@ -124,7 +125,7 @@ Act = Delay | Hang | Drop | Error | Corrupt | Disconnect | Duplicate | Reorder
 
 
 def flipped(dice: Dice) -> Change:
-    """One bit of the message; of an empty one, a byte is added."""
+    """Flip one bit of the message; add a byte to an empty one."""
 
     def change(message: bytes) -> bytes:
         if not message:

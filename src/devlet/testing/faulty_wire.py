@@ -1,12 +1,12 @@
-"""A kubelet's directories for a driver, beside those of its node: all that the two say to each other goes through here.
+"""Directories for a driver that are separate from those of its node, with a proxy for all calls between the two.
 
     async with FaultyWire.between(node.root) as wire:
         wire.faults.delay("NodePrepareResources", 0.5)
         ...                                              # start the driver with wire.root in place of the node's root
 
-Neither of them has to know. The driver finds `kubelet.sock` where it looks for it; each socket that it makes appears in
-the node's directories, under the same name; and where it tells the node about a socket, the node is told of the one in
-front of it. If the driver or the node dies or starts again, the other one sees what it would see without us.
+Neither of the two notices. The driver finds `kubelet.sock` in its usual place. Each socket that it creates appears in
+the node's directories, under the same name. Where the driver sends the path of a socket to the node, the node gets the
+path of the proxy. If the driver or the node ends or restarts, the other one sees what it would see without the proxies.
 
     driver's root                                 node's root
     device-plugins/kubelet.sock   (proxy)   ──▶   device-plugins/kubelet.sock
@@ -14,7 +14,7 @@ front of it. If the driver or the node dies or starts again, the other one sees 
     plugins_registry/gpu-reg.sock           ◀──   plugins_registry/gpu-reg.sock          (proxy)
     plugins/gpu/dra.sock                    ◀──   plugins/gpu/dra.sock                   (proxy)
 
-What a newcomer gets wrong: files are not mirrored. CDI specs go to the node's own directory, as without faults.
+Only sockets are mirrored, not files. CDI specs go to the node's own directory, as without faults.
 """
 
 import tempfile
@@ -45,13 +45,13 @@ __all__ = ["FaultyWire"]
 PLUGINS = "plugins"
 PREFIX = "w"  # of the driver's root, if it has to be made; short, because sockets go below
 
-PATIENCE = 5.0  # seconds for a socket to get its front before the node is told of it
+PATIENCE = 5.0  # seconds to wait for the proxy of a socket before the node gets its path
 
 _FLAT = dir_watch.Settings(max_depth=0)
 
 
 class FaultyWire:
-    """A part (`run`), or made by `between`. `root` is the driver's."""
+    """The directories for a driver. A part (`run`), or created by `between`. `root` is the driver's."""
 
     def __init__(self, node_root: Path, root: Path, faults: Faults, clock: Clock = SystemClock()) -> None:
         self.node_root = node_root.absolute()
@@ -69,7 +69,7 @@ class FaultyWire:
     async def between(
         cls, node_root: Path, root: Path | None = None, faults: Faults | None = None, clock: Clock = SystemClock()
     ) -> AsyncIterator[Self]:
-        """For the duration of a block. Without a `root` the driver gets one below the node's.
+        """Run for the duration of a block. Without a `root` the driver gets one below the node's.
 
         The node may start later: its directories are created here."""
         await anyio.to_thread.run_sync(lay_out, node_root)
@@ -83,7 +83,7 @@ class FaultyWire:
                 tasks.cancel_scope.cancel()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Ready when a driver may be started."""
+        """Run until cancelled. Ready when a driver may be started."""
         for folder in (self.registry, self.device_plugins, self.plugins):
             folder.mkdir(mode=0o750, parents=True, exist_ok=True)
         async with anyio.create_task_group() as self._tasks:
@@ -100,7 +100,7 @@ class FaultyWire:
                 mirror.proxy.socket.cut()
 
     def proxy(self, name: str) -> GrpcProxy:
-        """The one in front of the socket of this file name, for what bytes can suffer (`proxy(name).socket.hold()`)."""
+        """Return the proxy of the socket of this file name, for faults of bytes (`proxy(name).socket.hold()`)."""
         found = [each.proxy for each in self._mirrors.values() if each.back.name == name and each.proxy]
         if not found:
             served = sorted(each.back.name for each in self._mirrors.values() if each.proxy)
@@ -108,7 +108,7 @@ class FaultyWire:
         return found[0]
 
     async def _follow(self, folder: str, *, task_status: TaskStatus[None]) -> None:
-        """Each socket that the driver makes in this directory gets a front in the node's."""
+        """Create a proxy in the node's directory for each socket that the driver creates in this one."""
         with DirWatch(self.root / folder, skip=lambda name: name == SOCKET, settings=_FLAT) as watch:
             self._take(folder, await watch.changes())
             task_status.started()
@@ -121,7 +121,7 @@ class FaultyWire:
                 self._mirror(change.path, self.node_root / folder / change.path.name)
 
     def _mirror(self, back: Path, front: Path) -> SocketMirror:
-        """Which is there already, or is begun."""
+        """Return the mirror of a socket, and start it if necessary."""
         if (known := self._mirrors.get(back)) is not None:
             return known
         if (size := socket_paths.length(front)) > socket_paths.MAX_BYTES:
@@ -138,7 +138,7 @@ class FaultyWire:
     # What they tell each other about sockets
 
     async def _asking(self, call: Call, message: bytes) -> bytes:
-        """The node dials a plugin before it answers it."""
+        """Wait for the plugin's proxy before the request is passed on: the node connects to it before it answers."""
         if call.path == REGISTER and (request := grpc_messages.request(call.path, message)):
             await self._served(self.device_plugins / request.endpoint)
         return message
@@ -152,14 +152,14 @@ class FaultyWire:
         return changed
 
     async def _served(self, back: Path) -> Path:
-        """The front of a driver's socket, which is there now, if the driver's is."""
+        """Wait until the proxy of a driver's socket serves, if the driver's socket does."""
         mirror = self._mirror(back, self._front(back))
         with anyio.move_on_after(PATIENCE):
             await mirror.until_served()
         return mirror.front
 
     def _front(self, back: Path) -> Path:
-        """Sockets that are not below the driver's root get a place among the node's plugins."""
+        """Return the proxy's path. It is among the node's plugins if the socket is not below the driver's root."""
         if back.is_relative_to(self.root):
             return self.node_root / back.relative_to(self.root)
         return self.node_root / PLUGINS / back.parent.name / back.name

@@ -1,19 +1,19 @@
-"""What is to go wrong with the calls between a node and a driver, and what was called.
+"""Make calls between a node and a driver fail, and record the calls.
 
     faults = Faults()
     faults.delay("NodePrepareResources", 0.5)                     every call is forwarded later
-    faults.hang("NodePrepareResources", after=True)               … is done by the driver, and nobody hears of it yet
-    faults.drop("NodePrepareResources", times=1)                  the next call is lost: nobody answers it, ever
+    faults.hang("NodePrepareResources", after=True)               … the driver does its work, but the answer waits
+    faults.drop("NodePrepareResources", times=1)                  the next call is lost, and never answered
     faults.error("Allocate", "INTERNAL", "broken", skip=2)        from the third on, calls are answered with that error
-    faults.corrupt("GetInfo")                                     one bit of each answer is not what it was
+    faults.corrupt("GetInfo")                                     one bit of each answer is flipped
     faults.disconnect("NodePrepareResources", Moment.DURING)      the connection breaks off in the middle of the answer
     faults.reorder("NodePrepareResources")                        of two calls, the second is answered first
     faults.duplicate("NodePrepareResources", probability=0.1)     now and then the driver is called twice
     faults.error("*", when=lambda call: "gpu" in str(call.request))
 
 A method is named by its last part, by its whole path, or by a pattern for paths (`/v1beta1.*`). If several faults meet
-a call, they happen one after the other, in the order in which they were asked for. What a newcomer gets wrong: nothing
-happens before calls go through a proxy; `DriverRunner.start(…, faults=faults)` and `FaultyWire` see to that.
+a call, they happen one after the other, in the order in which they were asked for. Faults happen only to calls that
+go through a proxy, as with `DriverRunner.start(…, faults=faults)` and `FaultyWire`.
 
 This module decides; `grpc_proxy` acts.
 """
@@ -27,7 +27,6 @@ from typing import Any, TypedDict, Unpack
 
 from devlet.kit.dice import Dice
 from devlet.testing import grpc_messages
-from devlet.testing.bell import Bell
 from devlet.testing.fault_acts import (
     Act,
     Change,
@@ -44,7 +43,7 @@ from devlet.testing.fault_acts import (
     replaced,
 )
 from devlet.testing.spelling import check_word, status_code
-from devlet.testing.waiting import DEADLINE
+from devlet.testing.waiting import DEADLINE, ThreadSafeChanges
 
 __all__ = ["ANSWER", "REQUEST", "Call", "Faults", "Moment", "Occasion", "Part", "Rule"]
 
@@ -59,8 +58,8 @@ REQUEST, ANSWER = Part.REQUEST, Part.ANSWER
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """One call. `requests` are what the caller sent, `answers` what the driver did, before any fault; `faults` are what
-    happened to it. `status` is what the caller was told, as gRPC spells it: empty while the call is under way,
+    """One call. `requests` are what the caller sent, and `answers` what the driver answered, before any fault. `faults`
+    are those that happened to it. `status` is the gRPC status that the caller got: empty while the call is under way,
     CANCELLED if the caller gave up or was cut off."""
 
     path: str
@@ -76,12 +75,12 @@ class Call:
 
     @property
     def request(self) -> Any:
-        """The first one as a protobuf message; None if its type is not known here, or the bytes are none."""
+        """The first request as a protobuf message; None if its type is not known, or it cannot be decoded."""
         return grpc_messages.request(self.path, self.requests[0]) if self.requests else None
 
     @property
     def answer(self) -> Any:
-        """The last one so far, in the same way."""
+        """The last answer so far, as `request`."""
         return grpc_messages.answer(self.path, self.answers[-1]) if self.answers else None
 
 
@@ -89,13 +88,13 @@ class Occasion(TypedDict, total=False):
     """When a fault happens. After the work, each answer of a stream is an occasion of its own."""
 
     when: Callable[[Call], bool]
-    skip: int  # so many that it could happen to are spared first
+    skip: int  # how many occasions are skipped first
     probability: float
-    times: int  # it happens at most so often
+    times: int  # how often it happens at most
 
 
 class Rule:
-    """One fault that was asked for. `hits` is how often it happened."""
+    """One fault. `hits` is how often it happened."""
 
     def __init__(self, faults: "Faults", method: str, act: Act, after: bool, occasion: "Occasion") -> None:
         self.act = act
@@ -108,20 +107,20 @@ class Rule:
         self._skipped = 0
 
     def end(self) -> None:
-        """It does not happen any more; calls that it holds go on."""
+        """End the fault; calls that it holds continue."""
         self.is_over = True
-        self._faults.bell.ring()
+        self._faults.changes.notify()
 
     async def until_hit(self, times: int = 1) -> None:
-        await self._faults.bell.until(lambda: self.hits >= times)
+        await self._faults.changes.until(lambda: self.hits >= times)
 
     def wait_hit(self, times: int = 1, *, within: float = DEADLINE) -> None:
-        """The same for a thread without event loop. AssertionError if it takes longer."""
-        if not self._faults.bell.wait_until(lambda: self.hits >= times, within=within):
+        """Wait like `until_hit` in a thread without an event loop. Raise AssertionError if it takes longer."""
+        if not self._faults.changes.wait_until(lambda: self.hits >= times, within=within):
             raise AssertionError(f"{self} did not happen within {within:g} s\n{self._faults.story}")
 
     def meets(self, call: Call, after: bool, dice: Dice) -> bool:
-        """Whether it happens now; then it counts."""
+        """Return True if it happens now, and count it."""
         if self.is_over or after is not self.after or not matches(self._method, call.path):
             return False
         if self._occasion.get("times") == self.hits or not self._occasion.get("when", _always)(call):
@@ -139,19 +138,20 @@ class Rule:
 
 
 class Faults:
-    """May be changed at any time, from any thread. With the same seed, the same sequence of calls meets the same
-    faults. Every method that asks for a fault also takes an `Occasion`, and gives the `Rule`."""
+    """The faults and calls between a node and a driver. They may be changed at any time, from any thread. With the same
+    seed, the same sequence of calls meets the same faults. Every method that adds a fault also takes an `Occasion`, and
+    returns the `Rule`."""
 
     def __init__(self, seed: int = 0) -> None:
         self.calls: list[Call] = []
-        self.bell = Bell()
+        self.changes = ThreadSafeChanges()
         self._dice = Dice(seed)
         self._rules: list[Rule] = []
 
-    # What is to go wrong
+    # Faults
 
     def delay(self, method: str, seconds: float, *, after: bool = False, **occasion: Unpack[Occasion]) -> Rule:
-        """Forward calls later, or with `after`, answers."""
+        """Delay calls, or with `after`, answers."""
         return self._add(method, Delay(seconds), after, occasion)
 
     def hang(self, method: str, *, after: bool = False, **occasion: Unpack[Occasion]) -> Rule:
@@ -159,7 +159,7 @@ class Faults:
         return self._add(method, Hang(), after, occasion)
 
     def drop(self, method: str, *, after: bool = False, **occasion: Unpack[Occasion]) -> Rule:
-        """Lose calls, or, with `after`, answers: the caller waits until it gives up by itself."""
+        """Lose calls, or with `after`, answers: the caller waits until it gives up."""
         return self._add(method, Drop(), after, occasion)
 
     def error(
@@ -171,31 +171,31 @@ class Faults:
         after: bool = False,
         **occasion: Unpack[Occasion],
     ) -> Rule:
-        """Answer with an error of gRPC. With `after` the driver has done its work nevertheless."""
+        """Answer with a gRPC error. With `after` the driver does its work nevertheless."""
         return self._add(method, Error(status_code(code), text), after, occasion)
 
     def corrupt(
         self, method: str, of: Part = ANSWER, to: bytes | Change | None = None, **occasion: Unpack[Occasion]
     ) -> Rule:
-        """Change the bytes of requests or answers: into these, by this function, or at one bit that the dice choose."""
+        """Change the bytes of requests or answers: to these bytes, with this function, or in one random bit."""
         change = to if callable(to) else flipped(self._dice) if to is None else replaced(to)
         return self._add(method, Corrupt(change), of is ANSWER, occasion)
 
     def disconnect(self, method: str, moment: Moment = Moment.BEFORE, **occasion: Unpack[Occasion]) -> Rule:
-        """Close the caller's connection, and with it whatever else is under way on it."""
+        """Close the caller's connection, with all other calls on it."""
         return self._add(method, Disconnect(moment), moment is not Moment.BEFORE, occasion)
 
     def reorder(self, method: str, *, count: int = 2, within: float = 5.0, **occasion: Unpack[Occasion]) -> Rule:
-        """Of so many calls at a time, answer the last one first. Who waits alone for `within` seconds goes on."""
+        """Answer groups of calls in reverse order. A call that waits alone for `within` seconds continues."""
         return self._add(method, Reorder(count, within), False, occasion)
 
     def duplicate(self, method: str, of: Part = REQUEST, **occasion: Unpack[Occasion]) -> Rule:
-        """Call the driver twice, one after the other, and give its second answer; or give each answer twice. The first
-        of two streams is left when it has begun to answer."""
+        """Call the driver twice, one call after the other, and return its second answer; or return each answer twice.
+        The first of two streams is left when its answers begin."""
         return self._add(method, Duplicate(), of is ANSWER, occasion)
 
     def recover(self) -> None:
-        """End all faults. Calls that hang go on; those that were dropped stay lost."""
+        """End all faults. Calls that hang continue; dropped calls stay lost."""
         rules, self._rules = self._rules, []
         for rule in rules:
             rule.end()
@@ -207,28 +207,28 @@ class Faults:
         self._rules = [*(each for each in self._rules if not each.is_over), rule]
         return rule
 
-    # What was called
+    # Calls
 
     def asked(self, method: str = "*") -> list[Call]:
         return [call for call in self.calls if matches(method, call.path)]
 
     def over(self, method: str = "*") -> list[Call]:
-        """Those that are not under way any more."""
+        """Return the calls that ended."""
         return [call for call in self.asked(method) if call.status]
 
     async def until_asked(self, method: str, times: int = 1) -> list[Call]:
-        """Wait until it was called so many times."""
-        await self.bell.until(lambda: len(self.asked(method)) >= times)
+        """Wait until it was called `times` times."""
+        await self.changes.until(lambda: len(self.asked(method)) >= times)
         return self.asked(method)
 
     async def until_over(self, method: str, times: int = 1) -> list[Call]:
-        """Wait until so many calls have ended."""
-        await self.bell.until(lambda: len(self.over(method)) >= times)
+        """Wait until `times` calls ended."""
+        await self.changes.until(lambda: len(self.over(method)) >= times)
         return self.over(method)
 
     def wait_asked(self, method: str, times: int = 1, *, within: float = DEADLINE) -> list[Call]:
-        """`until_asked` for a thread without event loop. AssertionError if it takes longer."""
-        if not self.bell.wait_until(lambda: len(self.asked(method)) >= times, within=within):
+        """Wait like `until_asked` in a thread without an event loop. Raise AssertionError if it takes longer."""
+        if not self.changes.wait_until(lambda: len(self.asked(method)) >= times, within=within):
             seen = f"{len(self.asked(method))} of {times} calls of {method} within {within:g} s"
             raise AssertionError(f"{seen}\n{self.story}")
         return self.asked(method)
@@ -238,17 +238,17 @@ class Faults:
 
     @property
     def story(self) -> str:
-        """All calls as text, one per line."""
-        return "\n".join(f"  {call.path}: {call.status or 'under way'}{_told(call.faults)}" for call in self.calls)
+        """Return all calls as text, one per line."""
+        return "\n".join(f"  {call.path}: {call.status or 'under way'}{_shown(call.faults)}" for call in self.calls)
 
     # For the proxies
 
     def meeting(self, call: Call, *, after: bool) -> list[Rule]:
-        """The rules that happen to the call now, in their order."""
+        """Return the rules that happen to the call now, in order."""
         found = [rule for rule in self._rules if rule.meets(call, after, self._dice)]
         call.faults += [str(rule.act) for rule in found]
         if found:
-            self.bell.ring()
+            self.changes.notify()
         return found
 
 
@@ -260,5 +260,5 @@ def _always(call: Call) -> bool:
     return True
 
 
-def _told(faults: list[str]) -> str:
+def _shown(faults: list[str]) -> str:
     return f" ({', '.join(faults)})" if faults else ""

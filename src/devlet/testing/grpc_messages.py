@@ -1,7 +1,7 @@
-"""What the bytes of a call between a node and a driver mean, by the path of its method.
+"""Decode the messages of calls between a node and a driver, by the path of the method.
 
-Only the plugin APIs that drivers use today have their types here. Of other calls, and of bytes that cannot be decoded,
-the meaning is None: whoever looks at one must bear that.
+Only the plugin APIs that drivers use today are known. Messages of other calls, and bytes that cannot be decoded, are
+None.
 """
 
 from collections.abc import Mapping
@@ -57,12 +57,12 @@ METHODS: Final[Mapping[str, _Types]] = {
 
 
 def request(path: str, message: bytes) -> Any:
-    """What is asked, as a protobuf message."""
+    """Return a request as a protobuf message."""
     return _decoded(METHODS[path][0], message) if path in METHODS else None
 
 
 def answer(path: str, message: bytes) -> Any:
-    """What is answered; of a stream, by one of its messages."""
+    """Return an answer, or one message of a stream, as a protobuf message."""
     return _decoded(METHODS[path][1], message) if path in METHODS else None
 
 

@@ -2,11 +2,11 @@
 
     async with GrpcProxy(root / "front.sock", root / "dra.sock", faults) as proxy:
         ...                     # clients use front.sock
-        proxy.socket.cut()      # what bytes can suffer, whoever's they are: see `wire_faults`
+        proxy.socket.cut()      # faults of bytes: see `wire_faults`
 
 It serves every method, unary or streaming, without knowing any: messages are passed as bytes, with their metadata,
-deadlines and statuses. What a newcomer gets wrong: a call is forwarded when its first message is here, so a method of
-which the server speaks first cannot pass. No plugin API has one.
+deadlines and statuses. A call is forwarded when its first message arrives, so a method in which the server sends first
+cannot be forwarded. No plugin API has one.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -57,8 +57,8 @@ async def unchanged(call: Call, message: bytes) -> bytes:
 
 
 class GrpcProxy:
-    """From `front` to `back`, which may begin to exist later. A part (`run`), or an async context manager. `asking` and
-    `answering` see each message before any fault does, and may give another one in its place."""
+    """A proxy from `front` to `back`, which may be created later. A part (`run`), or an async context manager. `asking`
+    and `answering` get each message before any fault, and may return another one."""
 
     def __init__(
         self,
@@ -92,18 +92,18 @@ class GrpcProxy:
 
     @property
     def socket(self) -> FrameProxy:
-        """The side of the clients."""
+        """The socket on the side of the clients."""
         return self._server.proxy
 
     @property
     def channel(self) -> grpc.aio.Channel:
-        """To the server."""
+        """The channel to the server."""
         assert self._channel is not None
         return self._channel
 
     @property
     def is_connected(self) -> bool:
-        """To the server. Asking makes gRPC try."""
+        """Return True if it is connected to the server. Otherwise gRPC tries to connect."""
         return self.channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -117,7 +117,7 @@ class GrpcProxy:
                 await self._channel.close()
 
     async def crash(self) -> None:
-        """End as a killed process does: the socket stays, and nobody listens on it."""
+        """Stop as a killed process: the socket stays, without a listener."""
         await self._server.crash()
 
 
@@ -126,7 +126,8 @@ class _Handler(grpc.GenericRpcHandler):
         self._proxy = proxy
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
-        """Requests are single messages, as in all protocols of kubelets. A unary answer is a stream of one."""
+        """Return a handler for a method. Requests are single messages, as in all kubelet protocols. A unary answer is a
+        stream of one message."""
         return grpc.unary_stream_rpc_method_handler(partial(self._serve, handler_call_details.method))
 
     async def _serve(self, path: str, request: bytes, context: Context) -> None:
@@ -141,11 +142,11 @@ class _Handler(grpc.GenericRpcHandler):
             raise
         finally:
             call.status = call.status or grpc.StatusCode.CANCELLED.name
-            self._proxy.faults.bell.ring()
+            self._proxy.faults.changes.notify()
 
 
 class _Exchange:
-    """One call on its way."""
+    """One call through the proxy."""
 
     def __init__(self, proxy: GrpcProxy, call: Call, request: bytes, context: Context) -> None:
         self._proxy = proxy
@@ -159,7 +160,7 @@ class _Exchange:
         self._call.requests.append(self._request)
         self._request = await self._proxy.asking(self._call, self._request)
         self._proxy.faults.calls.append(self._call)
-        self._proxy.faults.bell.ring()
+        self._proxy.faults.changes.notify()
         for rule in self._proxy.faults.meeting(self._call, after=False):
             await self._before(rule)
         if self._twice:
@@ -187,7 +188,7 @@ class _Exchange:
             case Delay(seconds):
                 await self._proxy.clock.sleep(seconds)
             case Hang():
-                await self._proxy.faults.bell.until(lambda: rule.is_over)
+                await self._proxy.faults.changes.until(lambda: rule.is_over)
             case Drop():
                 await anyio.sleep_forever()
             case Error(code, text):
@@ -196,7 +197,7 @@ class _Exchange:
     # To the server and back
 
     async def _ask_in_vain(self) -> None:
-        """Until there is an answer; a stream is left then."""
+        """Make a call whose answer is dropped; a stream is left after its first answer."""
         async with aclosing(self._answers()) as answers:
             with suppress(grpc.aio.AioRpcError):
                 await anext(answers, None)
@@ -212,7 +213,7 @@ class _Exchange:
         self._call.status = self._call.status or grpc.StatusCode.OK.name
 
     async def _answers(self) -> AsyncGenerator[bytes, None]:
-        """Of the server; its error is raised."""
+        """Yield the answers of the server, and raise its error."""
         method: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = self._proxy.channel.unary_stream(self._call.path)
         call = method(self._request, timeout=self._context.time_remaining(), metadata=self._metadata())
         try:
@@ -236,7 +237,7 @@ class _Exchange:
             await self._context.write(each)
 
     async def _answer_error(self, error: grpc.aio.AioRpcError) -> None:
-        """An error instead of any message is an answer as well."""
+        """Handle an error that the server returns before any message, which is an answer as well."""
         if not self._call.answers:
             for rule in self._proxy.faults.meeting(self._call, after=True):
                 await self._after(rule, [])
@@ -262,15 +263,15 @@ class _Exchange:
         turns, self._turns = self._turns, []
         for rule, act, turn in turns:
             with anyio.move_on_after(act.within):
-                await self._proxy.faults.bell.until(partial(_may_go, rule, turn))
+                await self._proxy.faults.changes.until(partial(_may_go, rule, turn))
             self._pass_turn(turn)
 
     def _pass_turn(self, turn: Turn) -> None:
-        """When the client has the answer, as far as one can know."""
+        """Release the next call of the group when the client has the answer, as far as can be known."""
 
         def over(_: object) -> None:
             turn.answered.add(turn.place)
-            self._proxy.faults.bell.ring()
+            self._proxy.faults.changes.notify()
 
         self._context.add_done_callback(over)  # type: ignore[arg-type]  # its stub wants a class
 
@@ -284,5 +285,5 @@ def _may_go(rule: Rule, turn: Turn) -> bool:
 
 
 def _passed(metadata: Any) -> grpc.aio.Metadata:
-    """What is the programs' own, and not gRPC's."""
+    """Return the metadata of the programs, without that of gRPC."""
     return grpc.aio.Metadata(*((key, value) for key, value in metadata if not key.startswith(_OWN)))

@@ -4,7 +4,7 @@
         socket = GrpcSocket(root / "dra.sock")
         socket.add(handler)
         await socket.start(tasks)
-        socket.proxy.cut()                      # in the middle of a call, say
+        socket.proxy.cut()                      # for example in the middle of a call
         assert socket.proxy.accepted == 1
         await socket.crash()                    # or `stop`; both may be followed by `start`
 
@@ -27,8 +27,8 @@ _BIG = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length"
 
 
 class GrpcSocket:
-    """Serves its handlers from `start` to `stop`, as often as wanted; `proxy` is the same throughout, and so counts
-    over all its lives. The directory of the path is made if it does not exist."""
+    """Serves its handlers from `start` to `stop`, any number of times. `proxy` stays the same, and counts over all
+    runs. The directory of the path is created if it does not exist."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -43,21 +43,21 @@ class GrpcSocket:
         return self._scope is not None
 
     def add(self, handler: grpc.GenericRpcHandler) -> None:
-        """Before it is started."""
+        """Add a handler, before the first start."""
         self._handlers.append(handler)
 
     async def start(self, tasks: TaskGroup) -> None:
-        """Serving when it returns. Nothing happens if it serves already."""
+        """Start to serve, unless it serves already."""
         if not self.is_serving:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             await tasks.start(self._run)
 
     async def stop(self) -> None:
-        """End as a good process: connections are closed and the socket is removed. May be repeated."""
+        """Stop as a process that ends in order: connections are closed and the socket is removed. Idempotent."""
         await self._end(leaves_socket=False)
 
     async def crash(self) -> None:
-        """End as a killed process: connections are closed, a socket without listener stays."""
+        """Stop as a killed process: connections are closed, and a socket without a listener stays."""
         await self._end(leaves_socket=True)
 
     async def _end(self, *, leaves_socket: bool) -> None:

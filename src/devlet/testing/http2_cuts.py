@@ -1,11 +1,11 @@
-"""Cuts a connection of gRPC at an exact place of an answer: in the middle of its message, or right behind its end.
+"""Cut a gRPC connection at an exact place of an answer: in the middle of its message, or right after its end.
 
     proxy = FrameProxy(root / "front.sock", root / "dra.sock")
     proxy.cut_at(Place.MIDDLE)      # of the next answer that comes
 
-gRPC speaks HTTP/2, of which this knows as much as is needed to see where a frame ends. What a newcomer gets wrong: in
-the middle, all connections of the socket are cut, not only the one on which the answer comes, as by a process that
-dies. After the end, only that one ends, and in good order: or else the client might not find time to read the answer.
+gRPC uses HTTP/2, which is parsed only as far as necessary to find the end of a frame. A cut in the middle cuts all
+connections of the socket, as the end of a process does. A cut after the end closes only the connection of the answer,
+and in order: otherwise the client might not be able to read the answer.
 """
 
 import socket
@@ -35,7 +35,7 @@ class FrameProxy(SocketProxy):
         self._rests: WeakKeyDictionary[socket.socket, bytearray] = WeakKeyDictionary()
 
     def cut_at(self, place: Place) -> None:
-        """Of the next answer, to whomever. Happens once."""
+        """Cut the next answer, of any call, once."""
         self._place = place
 
     async def _pass(self, piece: bytes, sink: socket.socket, direction: Direction) -> None:
@@ -66,7 +66,7 @@ class FrameProxy(SocketProxy):
 
 
 def frames(rest: bytearray) -> Iterator[bytes]:
-    """Those that are complete; they are taken away."""
+    """Return the complete frames, and remove them."""
     while len(rest) >= _HEAD and len(rest) >= (size := _HEAD + int.from_bytes(rest[:3])):
         frame = bytes(rest[:size])
         del rest[:size]
@@ -74,7 +74,7 @@ def frames(rest: bytearray) -> Iterator[bytes]:
 
 
 def _has_content(frame: bytes) -> bool:
-    """Some part of a message, beyond the five bytes that gRPC has before each."""
+    """Return True if the frame has a part of a message beyond the five bytes that gRPC puts before each."""
     return frame[3] == _DATA and len(frame) > _HEAD + 5
 
 

@@ -7,11 +7,11 @@
             await node.until_running("train")
             assert (await node.environment("train"))["GPU"] == "0"
 
-Nothing of it is a fake, except that containers are not run: what a container would have got is worked out, and can be
-asked for. Its state and its sockets are in a directory of its own, so any number of nodes can run side by side.
+Nothing of it is a fake, except that containers are not run: a test can ask what a container would have got. A node has
+its state and its sockets in a directory of its own, so any number of nodes can run at the same time.
 
-What a newcomer gets wrong: things take their time, as in a cluster. A pod that was created is not yet running; wait
-with `until_…`, and never with a sleep.
+Changes take time, as in a cluster: a pod that was just created does not run yet. Wait with `until_…`, never with a
+sleep.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -50,7 +50,8 @@ CONFIGURATION = "devlet.yaml"  # below the root
 
 
 class Node(NodeObjects, NodeApi, NodePlaces):
-    """Made by `Node.start`. Objects are those of the namespace `default` unless told otherwise."""
+    """A node in this process, created by `Node.start`. Objects are in the namespace `default` unless another is
+    given."""
 
     def __init__(self, root: Path, name: str, life: NodeLife) -> None:
         super().__init__(root)
@@ -69,11 +70,12 @@ class Node(NodeObjects, NodeApi, NodePlaces):
         configuration: Mapping[str, Any] = {},
         clock: Clock | None = None,
     ) -> AsyncIterator[Self]:
-        """Ready on entry, gone on exit. A `root` that is given is kept, and continued if a node was there before.
+        """Run a node: ready on entry, stopped on exit. A `root` that is given is kept, and an earlier node on it is
+        continued.
 
-        Without `control` nobody schedules pods and makes claims from templates. `timeouts` and `configuration` are what
-        the configuration file may have, by its names (docs/configuration.md): `timeouts={"draCall": 1}`. A `FakeClock`
-        stands still until `advance`; drivers still live in real time."""
+        Without `control` no scheduler and no claim controller run. `timeouts` and `configuration` are settings of the
+        configuration file, by name (docs/configuration.md): `timeouts={"draCall": 1}`. The time of a `FakeClock` passes
+        only in `advance`; drivers still use real time."""
         settings = dict(configuration) | ({"timeouts": dict(timeouts)} if timeouts else {})
         with _root(root) as path:
             async with beside() as tasks:
@@ -86,11 +88,11 @@ class Node(NodeObjects, NodeApi, NodePlaces):
                     with anyio.CancelScope(shield=True):
                         await life.stop()
 
-    # What it is made of
+    # Parts
 
     @property
     def cluster(self) -> Store:
-        """The store of the embedded cluster, to be used in the node's own event loop. Another one after a restart."""
+        """The store of the embedded cluster, for use in the node's own event loop. A restart creates another one."""
         return self._life.parts.store
 
     @property
@@ -98,7 +100,7 @@ class Node(NodeObjects, NodeApi, NodePlaces):
         return self._life.clock
 
     async def driver_kubeconfig(self, driver: str) -> Path:
-        """For a DRA driver on this node: with it the driver may do what drivers may, and no more."""
+        """Return a kubeconfig for a DRA driver on this node, with the permissions of a driver."""
         if errors := driver_name(driver):
             raise InvalidInput(f"driver {driver!r}: {errors[0]}")
         account = await self._account(driver_account(driver))
@@ -111,18 +113,19 @@ class Node(NodeObjects, NodeApi, NodePlaces):
         except AlreadyExists:
             return await self.cluster.get(SERVICE_ACCOUNTS, name, DRIVER_NAMESPACE)
 
-    # Its life
+    # Start and stop
 
     async def stop(self) -> None:
-        """In good order. Drivers and the root stay."""
+        """Stop the node in order. Drivers and the root stay."""
         await self._life.stop()
 
     async def crash(self) -> None:
-        """Without warning: what is on disk then is what was there at this moment (see `node_life`)."""
+        """Crash the node: afterwards the disk has what it had at this moment (see `node_life`)."""
         await self._life.crash()
 
     async def restart(self) -> None:
-        """On the same root, with the same address and credentials. One that runs is stopped first."""
+        """Start the node again on the same root, with the same address and credentials. A running node is stopped
+        first."""
         await self._life.stop()
         await self._life.start()
 
@@ -133,20 +136,20 @@ class Node(NodeObjects, NodeApi, NodePlaces):
         await self.clock.advance(seconds)
 
     def driver(self, command: Sequence[str | Path], **options: Any) -> AbstractAsyncContextManager[DriverRunner]:
-        """A driver in any language, as a process beside this node: see `DriverRunner.start` for the options."""
+        """Run a driver in any language as a process beside this node; see `DriverRunner.start` for the options."""
         return DriverRunner.start(self, command, **options)
 
     async def driver_paths(self, name: str = "") -> Paths:
-        """What a driver has to be told of this node. With a name: with credentials of its own."""
+        """Return the paths for a driver on this node. With a name they include credentials of its own."""
         kubeconfig = await self.driver_kubeconfig(name) if name else self.kubeconfig
         return Paths(
             self.name, self.root, kubeconfig, self.device_plugins, self.plugins_registry, self.plugins, self.cdi
         )
 
-    # What is there
+    # State
 
     async def holders(self) -> dict[str, dict[str, Document]]:
-        """What each container has, by pod and container."""
+        """Return the devices of each container, by pod and container."""
         return {
             each["metadata"]["name"]: {one["name"]: one for one in each["status"]["containers"]}
             for each in await self.items(f"{VIEWS}/holders")
@@ -158,28 +161,29 @@ class Node(NodeObjects, NodeApi, NodePlaces):
         return await self.until_phase(pod, "Running", within=within)
 
     async def until_allocated(self, claim: str, *, namespace: str = "default", within: float = DEADLINE) -> list[str]:
-        """Until the claim has devices: their names."""
+        """Wait until the claim is allocated, and return the names of its devices."""
         found = await self.wait_for("ResourceClaim", claim, _results, namespace=namespace, within=within)
         return [each["device"] for each in _results(found)]
 
     async def until_registered(self, name: str, *, within: float = DEADLINE) -> None:
-        """Until the node has a connection to a DRA driver, or to the device plugin of a resource (`vendor.com/gpu`)."""
+        """Wait until the node is connected to a DRA driver, or to the device plugin of a resource
+        (`vendor.com/gpu`)."""
         try:
             await until(partial(self._state, name), lambda state: state.get("state") == "Connected", within=within)
         except AssertionError as e:
             raise AssertionError(f"{name} did not register: {e}") from None
 
     async def until_left(self, name: str, *, within: float = DEADLINE) -> None:
-        """Until the node has none."""
+        """Wait until the node is no longer connected to it."""
         await until(partial(self._state, name), lambda state: state.get("state") != "Connected", within=within)
 
     async def _state(self, name: str) -> Document:
-        """Of a driver or device plugin; empty if the node never saw one."""
+        """Return the state of a driver or device plugin; empty if the node never saw it."""
         states = await (self.plugin_states() if "/" in name else self.driver_states())
         return states.get(name.replace("/", ":"), {})
 
     async def until_published(self, driver: str, devices: int = 1, *, within: float = DEADLINE) -> list[Document]:
-        """Until the slices of a driver have so many devices, or more: the devices."""
+        """Wait until the slices of a driver have at least `count` devices, and return them."""
 
         async def published() -> list[Document]:
             slices = [each["spec"] for each in (await self.slices()).values()]
@@ -199,7 +203,7 @@ def _results(claim: Document) -> list[Document]:
 
 
 def _configure(root: Path, name: str, control: bool, settings: Mapping[str, Any]) -> Config:
-    """From a file, so that names and values are checked, and in the same words, as for `devlet up`."""
+    """Read the configuration from a file, so that names and values are checked as for `devlet up`."""
     header = {"apiVersion": config_file.API_VERSION, "kind": config_file.KIND}
     file = root / CONFIGURATION
     root.mkdir(mode=0o700, parents=True, exist_ok=True)

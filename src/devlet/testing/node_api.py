@@ -1,11 +1,11 @@
-"""A node as its owner sees it through `devlet.sock`: calls to the API, what the node shows of itself, and waiting.
+"""Call the API of a node through `devlet.sock`, read its views, and wait for changes.
 
     api = NodeApi(root)
     await api.until_healthy("vendor.com/gpu", 2)
     assert await api.environment("train") == {"GPU": "0"}
 
-It does not matter who runs the node on that root: this process, a child, or `devlet up` in another terminal. A pod is
-one of the namespace `default`.
+The node on that root may run in this process, in a child process, or as `devlet up` in another terminal. Pods are in
+the namespace `default`.
 """
 
 import http.client
@@ -56,7 +56,7 @@ def _line(document: Document) -> str:
 
 
 def devices_in_status(document: Document) -> dict[str, dict[str, str]]:
-    """By resource, what the pod's first container has according to the pod's status: id and health."""
+    """Return the devices of the pod's first container in the pod's status, by resource: id and health."""
     statuses = document.get("status", {}).get("containerStatuses") or [{}]
     return {
         each["name"]: {one["resourceID"]: one["health"] for one in each.get("resources", [])}
@@ -69,7 +69,7 @@ class NodeApi:
         self.root = root
 
     async def call(self, method: str, path: str, body: Document | None = None, type: str = JSON) -> Document:
-        """The document of the answer; a `DevletError` if there is none, or it says no."""
+        """Call the API, and return the document of the answer. Raise a `DevletError` for an error."""
         code, content = await anyio.to_thread.run_sync(self._send, method, path, body, type)
         if code >= 300:
             raise error_from_answer(code, content)
@@ -77,7 +77,7 @@ class NodeApi:
         return found
 
     async def read(self, path: str) -> tuple[int, str]:
-        """The code and the text of the answer, whatever they are."""
+        """Call the API, and return the status and the text of the answer."""
         code, content = await anyio.to_thread.run_sync(self._send, "GET", path, None, JSON)
         return code, content.decode()
 
@@ -106,7 +106,7 @@ class NodeApi:
             return content.decode(errors="replace")
         return "".join(f"\n  {_line(each)}" for each in json.loads(content)["items"][-_NEWEST:]) or "none"
 
-    # What is there
+    # State
 
     async def items(self, path: str) -> list[Document]:
         found: list[Document] = (await self.call("GET", path))["items"]
@@ -126,7 +126,7 @@ class NodeApi:
         await self.call("PATCH", f"{PODS}/{name}", patch, MERGE)
 
     async def devices(self) -> dict[str, dict[str, Document]]:
-        """The status of each device of a device plugin, by resource and id."""
+        """Return the status of each device of a device plugin, by resource and id."""
         found: dict[str, dict[str, Document]] = {}
         for each in await self.items(f"{VIEWS}/devices"):
             if "resource" in each["spec"]:
@@ -134,7 +134,7 @@ class NodeApi:
         return found
 
     async def held(self) -> dict[str, dict[str, set[str]]]:
-        """The ids of devices by pod and resource, according to the devices."""
+        """Return the ids of devices by pod and resource, as the devices show them."""
         found: dict[str, dict[str, set[str]]] = {}
         for resource, devices in (await self.devices()).items():
             for id, status in devices.items():
@@ -147,26 +147,27 @@ class NodeApi:
         return {each["metadata"]["name"]: each for each in await self.items(SLICES)}
 
     async def plugin_states(self) -> dict[str, Document]:
-        """The status of each device plugin by the name of its view, such as vendor.com:gpu."""
+        """Return the status of each device plugin by the name of its view, such as vendor.com:gpu."""
         return {each["metadata"]["name"]: each["status"] for each in await self.items(f"{VIEWS}/plugins")}
 
     async def driver_states(self) -> dict[str, Document]:
-        """The status of each DRA driver, by name."""
+        """Return the status of each DRA driver, by name."""
         return {each["metadata"]["name"]: each["status"] for each in await self.items(f"{VIEWS}/drivers")}
 
     async def prepared(self) -> dict[str, Document]:
-        """The status of each claim that this node knows of, by name."""
+        """Return the status of each claim that the node knows, by name."""
         found = await self.items(f"{VIEWS}/namespaces/default/preparedclaims")
         return {each["metadata"]["name"]: each["status"] for each in found}
 
     async def containers(self, pod: str) -> dict[str, Document]:
-        """What each container of the pod has, by name. NotFound if there is no such pod."""
+        """Return the devices of each container of the pod, by name. Raise NotFound if there is no such pod."""
         await self.call("GET", f"{PODS}/{pod}")
         found = [each for each in await self.items(f"{VIEWS}/holders") if each["metadata"]["name"] == pod]
         return {one["name"]: one for each in found for one in each["status"]["containers"]}
 
     async def environment(self, pod: str, container: str = "main") -> dict[str, str]:
-        """The variables that devices bring to a container. NotFound if there is no such pod, or container."""
+        """Return the environment variables that a container gets with its devices. Raise NotFound if there is no such
+        pod or container."""
         spec = (await self.call("GET", f"{PODS}/{pod}"))["spec"]
         names = [each["name"] for each in (*spec.get("initContainers", ()), *spec["containers"])]
         if container not in names:
@@ -175,13 +176,13 @@ class NodeApi:
         return dict(each.split("=", 1) for each in oci.get("process", {}).get("env", []))
 
     async def events(self, reason: str = "") -> list[Document]:
-        """Of that reason, or all."""
+        """Return the events with that reason, or all."""
         return [each for each in await self.items(EVENTS) if not reason or each["reason"] == reason]
 
     # Waiting
 
     async def until_pod(self, name: str, holds: Callable[[Document], bool], *, within: float = DEADLINE) -> Document:
-        """The pod, once that is true of it. If it does not come true the error says what is known of the pod."""
+        """Return the pod as soon as the condition is true. If it does not become true, the error describes the pod."""
 
         async def read() -> Document | None:
             return await self.pod(name)
@@ -190,11 +191,11 @@ class NodeApi:
             return await until(read, lambda pod: pod is not None and holds(pod), within=within) or {}
         except AssertionError as e:
             _, mark, running = str(e).partition(diagnostics.MARK)
-            text = f"pod {name}: not within {within:g} s; {await self._told(name)}{mark}{running}"
+            text = f"pod {name}: not within {within:g} s; {await self._description(name)}{mark}{running}"
             raise AssertionError(text) from None
 
-    async def _told(self, name: str) -> str:
-        """What is known of a pod, for an error."""
+    async def _description(self, name: str) -> str:
+        """Describe a pod, for an error."""
         try:
             pod = await self.pod(name)
             events = [each for each in await self.events() if each["involvedObject"].get("name") == name]
@@ -214,7 +215,7 @@ class NodeApi:
         await until(self.pods, lambda found: not found.keys() & set(pods), within=within)
 
     async def until_healthy(self, resource: str, count: int, *, within: float = DEADLINE) -> None:
-        """Until its plugin is connected and has so many healthy devices."""
+        """Wait until the plugin is connected and has `count` healthy devices."""
         name = resource.replace("/", ":")
 
         def holds(plugins: Mapping[str, Any]) -> bool:
@@ -224,7 +225,7 @@ class NodeApi:
         await until(self.plugin_states, holds, within=within)
 
     async def until_event(self, reason: str, text: str = "", *, within: float = DEADLINE) -> Document:
-        """The first event of that reason whose message contains the text."""
+        """Return the first event with that reason whose message contains the text."""
 
         async def read() -> list[Document]:
             return [each for each in await self.events(reason) if text in each["message"]]

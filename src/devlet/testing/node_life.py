@@ -1,8 +1,8 @@
-"""The lives of a node in this process, one after the other on the same root; each ends in good order, or in a crash.
+"""Start, stop and crash a node in this process, any number of times on the same root.
 
-A crash here is no SIGKILL, because that would end the test as well. But what it leaves is what a killed process would
-leave: from that moment on nothing is written to the store, all calls and connections end at once, and what the node
-puts on disk while it unwinds is taken back. Files and sockets of drivers are not touched. For a real SIGKILL there is
+A crash here is not a SIGKILL, which would end the test as well. But it leaves what a killed process would leave: from
+that moment on nothing is written to the store, all calls and connections end at once, and files that the node writes
+while it ends are restored. Files and sockets of drivers are not touched. For a real SIGKILL there is
 `devlet.testing.node_process`.
 """
 
@@ -32,7 +32,7 @@ from devlet.state import device_checkpoint
 
 __all__ = ["Leftovers", "NodeLife", "beside"]
 
-for _late in ("devlet.daemon.control", "devlet.alloc.admission"):  # or else the first node would have to load them
+for _late in ("devlet.daemon.control", "devlet.alloc.admission"):  # otherwise the first node would load them
     import_module(_late)
 
 _FILES = (
@@ -50,13 +50,13 @@ _SOCKETS = (
 
 @asynccontextmanager
 async def beside() -> AsyncIterator[TaskGroup]:
-    """A task group for what runs beside a block. An error of the block stays itself, instead of becoming a group."""
+    """A task group for work beside a block. An error of the block is not wrapped in a group."""
     stack = AsyncExitStack()
     tasks = await stack.enter_async_context(anyio.create_task_group())
     try:
         yield tasks
     except anyio.get_cancelled_exc_class() as e:
-        await stack.__aexit__(type(e), e, e.__traceback__)  # raises what the cancellation was for, if it was for one
+        await stack.__aexit__(type(e), e, e.__traceback__)  # raises the error that caused the cancellation, if any
         raise
     except BaseException:
         await stack.aclose()
@@ -66,7 +66,7 @@ async def beside() -> AsyncIterator[TaskGroup]:
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """What is on disk of a node at one moment, beside its store."""
+    """The files of a node at one moment, without its store."""
 
     root: Path
     files: dict[str, bytes]
@@ -78,7 +78,7 @@ class Leftovers:
         return cls(root, files, tuple(name for name in _SOCKETS if (root / name).is_socket()))
 
     def put_back(self) -> None:
-        """Sockets are there again as files on which nobody listens."""
+        """Restore the files. Sockets are files without a listener."""
         for name in _FILES:
             if name in self.files:
                 (self.root / name).write_bytes(self.files[name])
@@ -91,8 +91,8 @@ class Leftovers:
 
 
 class NodeLife:
-    """`configure` is asked at every start. The task group is that of the block in which the node lives: if a part of
-    the node fails, so does the block."""
+    """Starts and stops the node. `configure` is called at every start. The task group is that of the block around the
+    node: if a part of the node fails, so does the block."""
 
     def __init__(self, tasks: TaskGroup, configure: Callable[[], Config], clock: Clock) -> None:
         self.clock = clock
@@ -114,7 +114,7 @@ class NodeLife:
         return self._parts
 
     async def start(self) -> None:
-        """Until drivers can register and pods are served."""
+        """Start the node, and wait until drivers can register and pods are served."""
         if self.is_running:
             raise InUse("the node runs already")
         await self._tasks.start(self._live)
@@ -134,13 +134,13 @@ class NodeLife:
             self._ended.set()
 
     async def stop(self) -> None:
-        """In good order, as on SIGTERM. Nothing happens to one that does not run."""
+        """Stop the node as on SIGTERM, if it runs."""
         if self.is_running:
             self._asked.set()
             await self._ended.wait()
 
     async def crash(self) -> None:
-        """As by SIGKILL, as far as anybody else can see."""
+        """End the node as SIGKILL would, as far as others can see."""
         self.parts.store.freeze()
         left = Leftovers.now(self._configure().root)
         self._scope.cancel()

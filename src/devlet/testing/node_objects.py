@@ -1,6 +1,6 @@
-"""The objects of a node's cluster: made from YAML, documents or a few words, read, waited for, and deleted.
+"""Create, read, await and delete the objects of a node's cluster, from YAML, documents or a few words.
 
-Objects are those of the namespace `default` unless told otherwise. Keys that the API does not know are refused.
+Objects are in the namespace `default` unless another is given. Fields that the API does not have are refused.
 """
 
 from abc import ABC, abstractmethod
@@ -26,7 +26,7 @@ _STRICT = WriteOptions(field_manager=FIELD_MANAGER, field_validation=FieldValida
 
 
 class NodeObjects(ABC):
-    """`name` is that of the node, for slices."""
+    """The objects of a cluster. `name` is the name of the node, for slices."""
 
     name: str
 
@@ -35,7 +35,7 @@ class NodeObjects(ABC):
     def cluster(self) -> Store: ...
 
     async def apply(self, *what: str | Path | Document | Sequence[Document]) -> list[Document]:
-        """Create these objects, or change them to what is said here: YAML text, files, or documents."""
+        """Create or update objects from YAML text, files or documents."""
         return [await self._apply(document) for each in what for document in _documents(each)]
 
     async def _apply(self, document: Document) -> Document:
@@ -47,37 +47,38 @@ class NodeObjects(ABC):
         return await self.cluster.patch(resource, name, patch, namespace, options=_STRICT)
 
     async def create(self, *documents: Document) -> list[Document]:
-        """The objects as the API has made them. AlreadyExists if one is there."""
+        """Create objects, and return them as the API stored them. Raise AlreadyExists if one exists."""
         placed = [(document, *self._place(document)) for document in documents]
         return [await self.cluster.create(kind, each, where, options=_STRICT) for each, kind, where in placed]
 
     async def create_pod(self, name: str, /, **options: Any) -> Document:
-        """Options are those of `builders.pod`."""
+        """Create a pod. The options are those of `builders.pod`."""
         return (await self.create(builders.pod(name, **options)))[0]
 
     async def create_claim(self, name: str, /, *requests: Document, **options: Any) -> Document:
-        """Arguments are those of `builders.claim`."""
+        """Create a claim. The arguments are those of `builders.claim`."""
         return (await self.create(builders.claim(name, *requests, **options)))[0]
 
     async def create_template(self, name: str, /, *requests: Document, **options: Any) -> Document:
-        """Arguments are those of `builders.template`."""
+        """Create a template. The arguments are those of `builders.template`."""
         return (await self.create(builders.template(name, *requests, **options)))[0]
 
     async def create_class(self, name: str = "", /, **options: Any) -> Document:
-        """Options are those of `builders.device_class`."""
+        """Create a device class. The options are those of `builders.device_class`."""
         return (await self.create(builders.device_class(name, **options)))[0]
 
     async def create_slice(self, devices: Any = 1, /, **options: Any) -> Document:
-        """On this node, for a test without a driver. Arguments are those of `builders.resource_slice`."""
+        """Create a slice of this node, for a test without a driver. The arguments are those of
+        `builders.resource_slice`."""
         return (await self.create(builders.resource_slice(self.name, devices, **options)))[0]
 
     async def get(self, kind: str, name: str, namespace: str = "default") -> Document:
-        """One object of a kind such as `Pod` or `ResourceClaim`. NotFound if it is not there."""
+        """Return an object of a kind such as `Pod` or `ResourceClaim`. Raise NotFound if it does not exist."""
         resource = self._resource(kind)
         return await self.cluster.get(resource, name, namespace if resource.namespaced else "")
 
     async def delete(self, kind: str, name: str, namespace: str = "default", *, now: bool = False) -> None:
-        """Ask for it; pods and claims in use take a while. `now`: without any grace."""
+        """Delete an object. Pods, and claims in use, take a while. `now` means without a grace period."""
         resource = self._resource(kind)
         options = DeleteOptions(grace_period=0) if now else DeleteOptions()
         await self.cluster.delete(resource, name, namespace if resource.namespaced else "", options)
@@ -86,7 +87,7 @@ class NodeObjects(ABC):
         for each in self.cluster.catalogue:
             if kind in (each.kind, each.plural, *each.short_names):
                 return Resource(each, each.api_versions[0])
-        raise InvalidInput(f"{kind!r} is no kind that this cluster has: expected one such as Pod or ResourceClaim")
+        raise InvalidInput(f"{kind!r} is not a kind of this cluster: expected for example Pod or ResourceClaim")
 
     def _place(self, document: Document) -> tuple[Resource, str]:
         resource = self.cluster.catalogue.of_kind(str(document.get("apiVersion")), str(document.get("kind")))
@@ -102,7 +103,7 @@ class NodeObjects(ABC):
         namespace: str = "default",
         within: float = DEADLINE,
     ) -> Document:
-        """The object, as soon as it is there and `holds` is true of it."""
+        """Return the object as soon as it exists and `holds` is true for it."""
 
         async def read() -> Document:
             try:
@@ -117,13 +118,13 @@ class NodeObjects(ABC):
             raise AssertionError(f"{kind} {name}: not within {within:g} s; last seen: {seen}") from None
 
     async def list(self, kind: str, namespace: str = "", labels: str = "") -> list[Document]:
-        """All objects of a kind, or those of a namespace, or those that a label selector chooses."""
+        """Return all objects of a kind, of a namespace, or with the labels of a selector."""
         found = await self.cluster.list(self._resource(kind), namespace, ListOptions(label_selector=labels))
         return list(found.items)
 
 
 def _without_managers(document: Document) -> Document:
-    """For people, who are not interested in who owns which field."""
+    """Return the object without its managed fields, for messages."""
     metadata = document.get("metadata", {})
     return document and {**document, "metadata": {k: v for k, v in metadata.items() if k != "managedFields"}}
 

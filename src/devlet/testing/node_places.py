@@ -1,4 +1,4 @@
-"""Where the files and sockets of a node are, by its root."""
+"""The paths of a node's files and sockets."""
 
 from pathlib import Path
 
@@ -14,32 +14,32 @@ class NodePlaces:
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's, for kubectl and for any client of Kubernetes."""
+        """The kubeconfig of the administrator, for kubectl and any other client."""
         return self.root / "kubeconfig"
 
     @property
     def socket(self) -> Path:
-        """The API without TLS and credentials, for the owner of the node."""
+        """The socket of the API without TLS and credentials, for the owner of the node."""
         return self.root / kube_api.SOCKET
 
     @property
     def device_plugins(self) -> Path:
-        """The directory of `kubelet.sock`, and of the sockets of device plugins."""
+        """The directory of `kubelet.sock` and of the sockets of device plugins."""
         return self.root / DEVICE_PLUGINS
 
     @property
     def plugins_registry(self) -> Path:
-        """Where DRA drivers put their registration sockets."""
+        """The directory of the registration sockets of DRA drivers."""
         return self.root / REGISTRY
 
     @property
     def plugins(self) -> Path:
-        """Where each DRA driver has a directory of its own."""
+        """The directory in which each DRA driver has its own directory."""
         return self.root / PLUGINS
 
     @property
     def cdi(self) -> Path:
-        """Where drivers put their CDI specs."""
+        """The directory of CDI specs."""
         return self.root / CDI
 
     @property

@@ -1,4 +1,4 @@
-"""A node as a process of its own, which can be killed and started again on the same root, and be asked what it has.
+"""Run a node in a process of its own, which can be killed and started again on the same root.
 
     async with NodeProcess(root) as node:
         async with FakeDevicePlugin(node.plugins, "vendor.com/gpu", 2, follow=True):
@@ -7,8 +7,8 @@
             await node.kill()
             await node.start()
 
-What a pod holds is said in four places: the node's own views, the pod's status, the checkpoint, and PodResources. The
-first three are read here, by name, so that tests can compare them.
+The devices of a pod are shown in four places: the node's views, the pod's status, the checkpoint, and PodResources. The
+first three are read here, so that tests can compare them.
 """
 
 import json
@@ -38,15 +38,15 @@ _numbers = count(1)
 
 
 def pod(name: str, limits: Mapping[str, int], *, restart: str = "Always", **more: Any) -> Document:
-    """Make a pod of this node with one container. `more` is what `builders.pod` takes, such as `run_for`."""
+    """Return a pod of this node with one container. `more` is passed to `builders.pod`, for example `run_for`."""
     return builders.pod(name, limits=limits, node=NODE, restart=restart, **more)
 
 
 def plugin_process(
     node: "NodeProcess", resource: str, devices: int, *, watched: bool = False
 ) -> AbstractAsyncContextManager[RunningProcess]:
-    """A fake device plugin that can be killed. It serves on entry, and may not be registered yet. `watched`: it waits
-    to be found instead of registering itself."""
+    """Run a fake device plugin that can be killed. It serves on entry, but may not be registered yet. With `watched` it
+    waits to be found instead of registering itself."""
     directory = node.registry if watched else node.plugins
     argv = [sys.executable, "-m", "devlet.testing.fake_device_plugin", "--directory", str(directory)]
     argv += ["--resource", resource, "--devices", str(devices), *(["--registry", str(directory)] if watched else [])]
@@ -55,8 +55,8 @@ def plugin_process(
 
 
 class NodeProcess(NodeApi):
-    """`configuration` is what its file has beside the header. Without `control` nobody schedules. Not started before
-    its block is entered."""
+    """A node in a process of its own, which starts when its block is entered. `configuration` is its configuration file
+    without the header. Without `control` no scheduler runs."""
 
     def __init__(
         self, root: Path, configuration: str = "", *, arguments: Sequence[str] = (), control: bool = False
@@ -85,7 +85,7 @@ class NodeProcess(NodeApi):
 
     @property
     def log(self) -> str:
-        """Of all its lives."""
+        """The log, including earlier runs."""
         return (self.root / "up.log").read_text(errors="replace")
 
     @property
@@ -94,22 +94,22 @@ class NodeProcess(NodeApi):
         return self._api.pid
 
     async def start(self) -> None:
-        """Until it says that it is ready."""
+        """Start the node, and wait until it is ready."""
         api = embedded_api(self.root, arguments=self._arguments, control=self._control)
         self._api = await self._life.enter_async_context(api)
         self._life.enter_context(diagnostics.attach(f"node {self.root}", self.describe))
 
     async def stop(self) -> None:
-        """With SIGTERM, and until it is gone."""
+        """Stop the node with SIGTERM, and wait for its end."""
         await self._life.aclose()
 
     def reboot(self) -> None:
-        """While it is stopped: let it find another boot id than before."""
+        """Change the boot id that the node reads; call it while the node is stopped."""
         file = self.root / STATE_FILE
         file.write_text(json.dumps(json.loads(file.read_text()) | {"bootID": "the-boot-before"}))
 
     async def kill(self) -> None:
-        """With SIGKILL, and until it is gone."""
+        """Kill the node with SIGKILL, and wait for its end."""
         assert self._api is not None
         self._api.program.send_signal(signal.SIGKILL)
         await self._api.program.wait()
@@ -120,17 +120,17 @@ class NodeProcess(NodeApi):
             await self.call("POST", PODS, document)
 
     async def delete(self, *names: str) -> None:
-        """And wait until they are gone."""
+        """Delete the pods, and wait until they are gone."""
         for name in names:
             await self.call("DELETE", f"{PODS}/{name}")
         await self.until_gone(*names)
 
     async def holders(self) -> dict[str, Document]:
-        """The first container of each pod that has devices."""
+        """Return the devices of the first container of each pod that has some."""
         return {
             each["metadata"]["name"]: each["status"]["containers"][0] for each in await self.items(f"{VIEWS}/holders")
         }
 
     def checkpoint(self) -> device_checkpoint.Checkpoint:
-        """As it is on disk. StateCorrupt if it is damaged."""
+        """Return the checkpoint on disk. Raise StateCorrupt if it is damaged."""
         return device_checkpoint.decode(self.checkpoint_path.read_bytes())

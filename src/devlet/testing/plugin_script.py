@@ -1,4 +1,4 @@
-"""What a fake plugin was asked, and what it answers when it is to misbehave.
+"""Record the calls of a fake plugin, and make it misbehave.
 
     script.fail("Allocate", "INTERNAL", "out of order")    every Allocate from now on is answered with that error
     script.hang("Allocate")                                 … with nothing
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import anyio
 import grpc
 
+from devlet.kit.changes import Changes
 from devlet.testing.spelling import status_code
 
 __all__ = ["Call", "Script"]
@@ -22,7 +23,8 @@ Context = grpc.aio.ServicerContext[bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call: which devices it named, and for GetPreferredAllocation what else (`ids` are the available ones)."""
+    """One call: the devices that it named, and the other arguments of GetPreferredAllocation (`ids` are the available
+    ones)."""
 
     method: str
     ids: tuple[str, ...] = ()
@@ -45,7 +47,7 @@ class Script:
     def __init__(self) -> None:
         self.calls: list[Call] = []
         self._faults: dict[str, _Failure | _Hang | bytes] = {}
-        self._called = anyio.Event()
+        self._changes = Changes()
 
     def fail(self, method: str, code: str = "INTERNAL", text: str = "told to fail") -> None:
         """Answer with an error; `code` is the name of a gRPC status."""
@@ -56,11 +58,11 @@ class Script:
         self._set(method, _Hang())
 
     def answer(self, method: str, message: bytes) -> None:
-        """Answer with a message that is given in its serialised form, sensible or not."""
+        """Answer with a serialised message, valid or not."""
         self._set(method, message)
 
     def recover(self, method: str) -> None:
-        """Answer as a good plugin again; calls that hang are answered now."""
+        """End the fault of a method; calls that hang are answered now."""
         fault = self._faults.pop(method, None)
         if isinstance(fault, _Hang):
             fault.released.set()
@@ -69,18 +71,16 @@ class Script:
         return [call for call in self.calls if call.method == method]
 
     async def until_asked(self, method: str, times: int = 1) -> list[Call]:
-        """Wait until it was called so many times."""
-        while len(self.asked(method)) < times:
-            await self._called.wait()
+        """Wait until it was called `times` times."""
+        await self._changes.until(lambda: len(self.asked(method)) >= times)
         return self.asked(method)
 
     def record(self, call: Call) -> None:
         self.calls.append(call)
-        self._called.set()
-        self._called = anyio.Event()
+        self._changes.notify()
 
     async def act(self, method: str, context: Context) -> bytes | None:
-        """Misbehave as told. None: give the right answer."""
+        """Carry out a fault. Return None to give the right answer."""
         match self._faults.get(method):
             case _Failure(code, text):
                 await context.abort(code, text)

@@ -1,4 +1,4 @@
-"""Fixtures for everybody who has devlet installed: `devlet_node`, `devlet_nodes` and `devlet_node_async`.
+"""Fixtures for projects with devlet installed: `devlet_node`, `devlet_nodes` and `devlet_node_async`.
 
     def test_a_pod_gets_its_device(devlet_node):
         with devlet_node.driver(["my-driver"], name="gpu.example.com"):
@@ -7,7 +7,7 @@
     @pytest.mark.devlet(control=False, timeouts={"draCall": 1})
     def test_without_a_scheduler(devlet_node): ...
 
-pytest loads this module in every project, also where nobody uses it: it must not import anything but pytest at its top.
+pytest loads this module in every project, even if it is not used, so it must import nothing but pytest at the top.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -47,8 +47,8 @@ def _devlet_thread() -> "Iterator[BlockingPortal]":
 
 @pytest.fixture
 def devlet_nodes(_devlet_thread: "BlockingPortal") -> "Iterator[Callable[..., SyncNode]]":
-    """Start as many nodes as the test wants: `devlet_nodes(name="a")`. Options are those of `Node.start`; each node has
-    a cluster of its own. They end with the test."""
+    """Return a function that starts nodes: `devlet_nodes(name="a")`. The options are those of `Node.start`. Each node
+    has a cluster of its own, and is stopped after the test."""
     from devlet.testing.sync_node import SyncNode
 
     with ExitStack() as stack:
@@ -61,13 +61,13 @@ def devlet_nodes(_devlet_thread: "BlockingPortal") -> "Iterator[Callable[..., Sy
 
 @pytest.fixture
 def devlet_node(request: pytest.FixtureRequest, devlet_nodes: "Callable[..., SyncNode]") -> "SyncNode":
-    """A whole node in this process, for this test alone."""
+    """A whole node in this process, for one test."""
     return devlet_nodes(**_options(request))
 
 
 @pytest.fixture
 async def devlet_node_async(request: pytest.FixtureRequest) -> "AsyncIterator[Node]":
-    """The same for an async test, in its event loop. It needs the pytest plugin of anyio, and the backend asyncio."""
+    """The same for an async test, in its event loop. It needs the pytest plugin of anyio with the asyncio backend."""
     from devlet.testing.node import Node
 
     if "anyio_backend" not in request.fixturenames or request.getfixturevalue("anyio_backend_name") != "asyncio":
@@ -77,7 +77,7 @@ async def devlet_node_async(request: pytest.FixtureRequest) -> "AsyncIterator[No
 
 
 def _options(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """Of all markers; the one that is nearest to the test wins."""
+    """Return the options of all markers; the closest marker wins."""
     found: dict[str, Any] = {}
     for marker in reversed(list(request.node.iter_markers(MARKER))):
         found |= marker.kwargs

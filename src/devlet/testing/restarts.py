@@ -1,4 +1,4 @@
-"""A program that is stopped or killed, and started again, while a test goes on.
+"""Stop or kill a program, and start it again, during a test.
 
 async with Restarts(partial(dra_example_driver, binaries, root, kubeconfig, node_name="n1")) as driver:
     await driver.kill()
@@ -18,7 +18,7 @@ __all__ = ["Restarts"]
 
 
 class Program(Protocol):
-    """Something around a process, such as `HookedDriver`."""
+    """A wrapper of a process, such as `HookedDriver`."""
 
     @property
     def process(self) -> RunningProcess: ...
@@ -28,7 +28,7 @@ P = TypeVar("P", bound=RunningProcess | Program)
 
 
 class Restarts(Generic[P]):
-    """`running` is the one of the last start, and may have ended since."""
+    """Starts and stops a program. `running` is the program of the last start, and may have ended since."""
 
     running: P
 
@@ -46,16 +46,16 @@ class Restarts(Generic[P]):
         await self.stop()
 
     async def start(self) -> None:
-        """Until it is ready. One that runs is stopped first."""
+        """Start the program, and wait until it is ready. A running program is stopped first."""
         await self.stop()
         self.running = await self._life.enter_async_context(self._make())
 
     async def stop(self) -> None:
-        """In good order, and until it is gone. One that has ended is left alone."""
+        """Stop the program in order, and wait for its end."""
         await self._life.aclose()
 
     async def kill(self) -> None:
-        """With SIGKILL, and until it is gone."""
+        """Kill the program with SIGKILL, and wait for its end."""
         running = self.running
         process = running if isinstance(running, RunningProcess) else running.process
         process.send_signal(signal.SIGKILL)

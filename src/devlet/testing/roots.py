@@ -1,7 +1,7 @@
-"""Directories for nodes: short, because sockets go below them, and in memory if possible.
+"""Directories for nodes: with short paths, because sockets are below them, and in memory if possible.
 
-Whoever uses one holds a lock in it. One whose lock nobody holds is left over from a process that was killed, and
-removed by the next that needs one: what is in memory would stay there until the machine is restarted.
+The user of a directory holds a lock in it. A directory whose lock is free was left by a killed process. The next user
+removes it, because in memory it would stay until the machine restarts.
 """
 
 import fcntl
@@ -25,8 +25,8 @@ ROOM = 64 << 20  # bytes; a node needs less than one of them
 
 @contextmanager
 def temporary_root(memory: Path = MEMORY) -> Iterator[Path]:
-    """Empty but for a lock, of our own, and removed afterwards. In memory if there is room: in a short life a node
-    syncs to the disk some sixty times, and on a busy one that takes longer than all the rest."""
+    """Create a directory that is empty but for a lock, and remove it afterwards. It is in memory if there is space:
+    even in a short test a node syncs to the disk some sixty times, which takes most of the time on a busy disk."""
     path = _made(memory)
     _remove_leftovers(path.parent)
     try:
@@ -40,12 +40,12 @@ def _made(memory: Path) -> Path:
     try:
         in_memory = shutil.disk_usage(memory).free >= ROOM
         return Path(tempfile.mkdtemp(prefix=PREFIX, dir=memory if in_memory else _disk()))
-    except OSError:  # it is not there, or not for us
+    except OSError:  # it does not exist, or is not writable
         return Path(tempfile.mkdtemp(prefix=PREFIX, dir=_disk()))
 
 
 def _disk() -> Path:
-    """TMPDIR, unless its path is so long that no node could have its root there."""
+    """Return TMPDIR, unless its path is too long for the root of a node."""
     usual = Path(tempfile.gettempdir())
     fits = longest_socket_path(usual / f"{PREFIX}12345678") <= socket_paths.MAX_BYTES
     return usual if fits else SHORT
@@ -53,7 +53,8 @@ def _disk() -> Path:
 
 @contextmanager
 def _held(root: Path) -> Iterator[None]:
-    """The lock appears when it is held already, or somebody could take the root for a leftover."""
+    """Create the lock, which is held when it appears: otherwise another process could take the directory for a
+    leftover."""
     unseen = root / f"{TEST_LOCK}-new"
     fd = os.open(unseen, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -69,7 +70,7 @@ def _remove_leftovers(folder: Path) -> None:
         try:
             fd = os.open(lock, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
-            continue  # it has just gone, or is somebody else's
+            continue  # it was just removed, or belongs to another user
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(lock.parent, ignore_errors=True)

@@ -1,14 +1,14 @@
-"""Keeps a proxy in front of a socket that comes and goes: wherever it is, and however it ends, so does the proxy's.
+"""Keep a proxy in front of a socket, which appears, disappears and crashes together with the socket.
 
     back                                        front
-    somebody listens                            listens, and forwards
+    a process listens                           listens, and forwards
     the file is gone                            the file is gone
-    it was made anew                            is made anew
-    its process was killed: nobody listens      is left behind: nobody listens
-    is removed, by us                           was removed, by somebody else
+    it was created again                        is created again
+    its process was killed: no listener         is left behind: no listener
+    is removed, by the mirror                   was removed, by another process
 
-So whoever looks at the front sees what they would see at the back. A newcomer might take the file for the socket: a
-process that is killed leaves its file, and that nobody listens any more has to be found out.
+So the front shows what the back would show. A file alone does not mean that a process listens: a killed process leaves
+its file, so the mirror has to test the connection.
 """
 
 import socket
@@ -20,13 +20,14 @@ from pathlib import Path
 import anyio
 
 from devlet.kit import dir_watch
+from devlet.kit.changes import Changes
 from devlet.kit.dir_watch import DirWatch
-from devlet.kit.race import first
+from devlet.kit.parts import first
 from devlet.testing.grpc_proxy import GrpcProxy
 
 __all__ = ["SocketMirror"]
 
-LOOK = 0.05  # seconds between two looks whether somebody listens
+LOOK = 0.05  # seconds between checks that a process listens
 
 _FLAT = dir_watch.Settings(max_depth=0)
 
@@ -34,7 +35,7 @@ _Identity = tuple[int, int, int]
 
 
 class SocketMirror:
-    """`proxy` makes the one that serves next. Runs until it is cancelled."""
+    """Mirrors a socket until it is cancelled. `proxy` creates the proxy that serves next."""
 
     def __init__(self, back: Path, front: Path, proxy: Callable[[Path, Path], GrpcProxy]) -> None:
         self.back = back
@@ -42,7 +43,7 @@ class SocketMirror:
         self.proxy: GrpcProxy | None = None  # while it serves
         self._make = proxy
         self._served: _Identity | None = None
-        self._changed = anyio.Event()
+        self._changes = Changes()
 
     async def run(self) -> None:
         try:
@@ -52,10 +53,10 @@ class SocketMirror:
             self._remove_front()
 
     async def until_served(self) -> None:
-        """Until the socket that is at the back now has a front; at once if nobody listens there."""
+        """Wait until the present socket at the back has a proxy. Return at once if no process listens there."""
         while _identity(self.back) != self._served and _is_served(self.back):
             with anyio.move_on_after(LOOK):
-                await self._changed.wait()
+                await self._changes.next()
 
     async def _step(self) -> None:
         now = _identity(self.back)
@@ -73,13 +74,13 @@ class SocketMirror:
         async with proxy:
             self.proxy = proxy
             own = _identity(self.front)
-            self._tell(now)
+            self._set_served(now)
             await first(
                 partial(_change, self.back, now), partial(_change, self.front, own), partial(self._until_dead, proxy)
             )
-            self._tell(None)
+            self._set_served(None)
             self.proxy = None
-            if _identity(self.back) == now and _is_served(self.back):  # so it is the front that has changed
+            if _identity(self.back) == now and _is_served(self.back):  # so the front changed
                 self.back.unlink(missing_ok=True)
             elif _identity(self.back) == now:
                 await proxy.crash()
@@ -90,27 +91,26 @@ class SocketMirror:
                 return
             await anyio.sleep(LOOK)
 
-    def _tell(self, served: _Identity | None) -> None:
+    def _set_served(self, served: _Identity | None) -> None:
         self._served = served
-        self._changed.set()
-        self._changed = anyio.Event()
+        self._changes.notify()
 
     def _remove_front(self) -> None:
-        """That a crash has left behind."""
+        """Remove the socket that a crash left behind."""
         if self.front.is_socket() and not _is_served(self.front):
             self.front.unlink(missing_ok=True)
 
 
 async def _change(path: Path, now: _Identity | None) -> None:
-    """Until another file is there, or none."""
+    """Wait until another file, or none, is at the path."""
     with DirWatch(path.parent, skip=lambda name: name != path.name, settings=_FLAT) as watch:
         while _identity(path) == now:
             await watch.changes()
 
 
 def _identity(path: Path) -> _Identity | None:
-    """Of a socket. The numbers of files that are gone are used again, so they are not enough. The time is that of its
-    making: a change of its mode does not make it another one."""
+    """Return the identity of a socket. Inode numbers are reused, so its creation time is part of it; a change of its
+    mode does not change it."""
     try:
         found = path.lstat()
     except OSError:
@@ -122,7 +122,7 @@ def _is_served(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
         try:
             probe.connect(str(path))
-        except BlockingIOError:  # somebody listens, and has no time
+        except BlockingIOError:  # a process listens, and is busy
             return True
         except OSError:
             return False

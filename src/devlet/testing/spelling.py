@@ -1,4 +1,4 @@
-"""Words that tests give by name: one that does not exist is an error at once, with what was probably meant."""
+"""Check words that tests pass by name. An unknown word is an error, which suggests the one that was probably meant."""
 
 from collections.abc import Collection
 from difflib import get_close_matches
@@ -11,7 +11,7 @@ __all__ = ["check_word", "status_code"]
 
 
 def check_word(word: str, known: Collection[str], what: str) -> None:
-    """InvalidInput if `word` is not known; `what` names its kind."""
+    """Raise InvalidInput if `word` is not known. `what` names its kind."""
     if word not in known:
         near = get_close_matches(word, known, 1) or get_close_matches(word.upper(), known, 1)
         meant = f"did you mean {near[0]!r}? " if near else ""
@@ -19,6 +19,6 @@ def check_word(word: str, known: Collection[str], what: str) -> None:
 
 
 def status_code(name: str) -> grpc.StatusCode:
-    """A status of gRPC, as in `INTERNAL`."""
+    """Return a gRPC status by name, such as `INTERNAL`."""
     check_word(name, [each.name for each in grpc.StatusCode], "gRPC status")
     return grpc.StatusCode[name]

@@ -6,12 +6,12 @@
     @given(strategies.resource_slices(driver="gpu.example.com", node="n1"))
     def test_my_driver_understands_its_own_slices(resource_slice): ...
 
-Objects are plain documents, and get simpler when a test fails: fewer devices, fewer members, names of one letter. What
-is passed by name may be a text, or a strategy of its own. For a strategy of small parts see `strategy_names`,
+Objects are plain documents, and get simpler when a test fails: fewer devices, fewer fields, names of one letter. A
+keyword argument may be a string, or a strategy. For strategies of parts see `strategy_names`,
 `strategy_devices` and `strategy_claims`.
 
-What a newcomer gets wrong: objects that are drawn one by one do not fit together. A class that a claim names need not
-exist, unless both were told its name.
+Objects that are drawn separately do not fit together: a class that a claim names does not exist unless both get the
+same name.
 """
 
 try:

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for what users ask for: selectors, requests, claims, templates, classes."""
+"""Hypothesis strategies for what users create: selectors, requests, claims, templates, classes."""
 
 from functools import cache
 from typing import Any
@@ -42,7 +42,7 @@ _OPAQUE = st.fixed_dictionaries({"driver": driver_names(), "parameters": _PARAME
 
 @cache
 def selectors(driver: Text | None = None) -> SearchStrategy[Document]:
-    """CEL that compiles, and is not too expensive. It is true or false for every device: an attribute that is missing
+    """Generate CEL that compiles and is not too expensive. It is true or false for every device: a missing attribute
     has a default, and one of another type is not equal."""
     return expressions(driver).map(lambda expression: {"cel": {"expression": expression}})
 
@@ -84,7 +84,7 @@ def _amounts() -> SearchStrategy[str]:
     return st.integers(0, 100).map("{}Gi".format)
 
 
-# Of the language: they are no names of fields there.
+# Keywords of CEL, which cannot be field names there.
 _WORDS = frozenset(
     "true false null in as break const continue else for function if import let loop package namespace return var "
     "void while".split()
@@ -96,7 +96,7 @@ _WORDS = frozenset(
 
 @st.composite
 def requests(draw: DrawFn, name: Text | None = None, *, device_class: Text | None = None) -> Document:
-    """One thing that a claim asks for: exactly this, or the first that is available."""
+    """Generate one request: exactly one, or the first available alternative."""
     found: Document = {"name": draw(text(name, dns_labels()))}
     if draw(st.booleans()):
         return found | {"exactly": draw(_wishes(device_class))}
@@ -125,7 +125,7 @@ def _details() -> SearchStrategy[Document]:
 
 @cache
 def tolerations() -> SearchStrategy[Document]:
-    """Of taints of devices."""
+    """Generate tolerations of device taints."""
     more: dict[str, SearchStrategy[Any]] = {"effect": st.sampled_from(EFFECTS)}
     equal = {"key": label_keys(), "operator": st.just("Equal"), "value": label_values()}
     exists = {"operator": st.just("Exists")}
@@ -136,7 +136,7 @@ def tolerations() -> SearchStrategy[Document]:
 
 
 def configs(references: list[str] | None = None) -> SearchStrategy[Document]:
-    """Parameters for a driver; with `references`, for some of these requests."""
+    """Generate parameters for a driver; with `references`, for some of these requests."""
     more = {"requests": _some(references)} if references else {}
     return st.fixed_dictionaries({"opaque": _OPAQUE}, optional=more)
 
@@ -171,7 +171,7 @@ def _constraints(draw: DrawFn, references: list[str]) -> Document:
 def resource_claims(
     draw: DrawFn, *, name: Text | None = None, device_class: Text | None = None, max_requests: int = 3
 ) -> Document:
-    """Without status: nobody has allocated them."""
+    """Generate claims without a status: they are not allocated."""
     spec = draw(claim_specs(device_class=device_class, max_requests=max_requests))
     metadata = {"name": draw(text(name, dns_subdomains())), "namespace": "default"}
     return {"apiVersion": API, "kind": "ResourceClaim", "metadata": metadata | draw(_notes()), "spec": spec}

@@ -55,7 +55,7 @@ def text(given: Text | None, otherwise: SearchStrategy[str]) -> SearchStrategy[s
 
 @cache
 def attributes() -> SearchStrategy[Document]:
-    """By name, with single values of all types, and with lists."""
+    """Generate attributes by name, with single values of all types, and with lists."""
     single = [st.fixed_dictionaries({kind: values}) for kind, values in _SCALARS.items()]
     several = [
         st.fixed_dictionaries({f"{kind}s": st.lists(values, min_size=1, max_size=VALUES_MAX)})
@@ -67,7 +67,7 @@ def attributes() -> SearchStrategy[Document]:
 @cache
 @st.composite
 def capacities(draw: DrawFn, shared: bool = False) -> Document:
-    """By name. Those of a shared device may say what can be asked of them."""
+    """Generate capacities by name. Those of a shared device may have a policy for requests."""
     names = draw(st.lists(qualified_names(), unique=True, max_size=4))
     return {name: draw(_policed() if shared and draw(st.booleans()) else _capacity()) for name in names}
 
@@ -116,7 +116,7 @@ def taints() -> SearchStrategy[Document]:
 
 @st.composite
 def devices(draw: DrawFn, name: Text | None = None) -> Document:
-    """One device, as it stands in a slice that is for one node."""
+    """Generate a device of a slice for one node."""
     found: Document = {"name": draw(text(name, dns_labels()))}
     if draw(st.booleans()):
         found["allowMultipleAllocations"] = True
@@ -132,7 +132,7 @@ def _parts(shared: bool) -> SearchStrategy[Document]:
 
 @cache
 def _bound() -> SearchStrategy[Document]:
-    """Devices that are made ready after their allocation."""
+    """Generate devices with binding conditions."""
     types = st.lists(label_keys(), min_size=2, max_size=4, unique=True)
     return types.map(
         lambda each: {"bindingConditions": each[:-1], "bindingFailureConditions": each[-1:], "bindsToNode": True}
@@ -141,7 +141,7 @@ def _bound() -> SearchStrategy[Document]:
 
 @cache
 def node_selectors() -> SearchStrategy[Document]:
-    """With one term, as slices and devices have it."""
+    """Generate node selectors with one term, as slices and devices have them."""
     values = st.lists(label_values(), min_size=1, max_size=2)
     expression = st.one_of(
         st.fixed_dictionaries({"key": label_keys(), "operator": st.sampled_from(("Exists", "DoesNotExist"))}),
@@ -154,7 +154,7 @@ def node_selectors() -> SearchStrategy[Document]:
 
 @cache
 def _nodes(node: Text | None) -> SearchStrategy[Document]:
-    """For which nodes a slice, or a device, is."""
+    """Generate the nodes for a slice or a device."""
     one = text(node, dns_subdomains()).map(lambda name: {"nodeName": name})
     if node is not None:
         return one
@@ -165,7 +165,7 @@ def _nodes(node: Text | None) -> SearchStrategy[Document]:
 def resource_slices(
     draw: DrawFn, *, driver: Text | None = None, node: Text | None = None, max_devices: int = 4
 ) -> Document:
-    """One slice, that of a pool with no other. With `node` it is local to it."""
+    """Generate the only slice of a pool. With `node` it is local to that node."""
     (found,) = draw(pools(driver=driver, node=node, max_devices=max_devices, max_slices=1))
     return found
 
@@ -180,8 +180,8 @@ def pools(
     max_devices: int = 4,
     max_slices: int = 3,
 ) -> list[Document]:
-    """All slices of a pool: it is complete, and its devices have different names. `max_devices` are those of one slice.
-    With room for another slice, devices may take from counters that are in the last one."""
+    """Generate all slices of a pool: it is complete, and its devices have different names. `max_devices` limits one
+    slice. If there is room for another slice, devices may consume counters of the last one."""
     of = draw(text(driver, driver_names()))
     contents: list[Document] = draw(_contents(node, min(max_devices, DEVICES_MAX), max_slices))
     named = {"name": draw(text(pool, pool_names())), "generation": draw(st.integers(0, 9))}
@@ -215,7 +215,7 @@ def _contents(draw: DrawFn, node: Text | None, max_devices: int, max_slices: int
 
 @st.composite
 def _placed(draw: DrawFn, made: list[Document], where: Document) -> Document:
-    """Sometimes each device says for itself where it can be used."""
+    """Sometimes let each device select its own nodes."""
     if not made or "nodeName" in where or draw(st.booleans()):
         return where | {"devices": made}
     return {"perDeviceNodeSelection": True, "devices": [each | draw(_nodes(None)) for each in made]}
@@ -229,6 +229,6 @@ def _counters() -> SearchStrategy[Document]:
 
 
 def _consumption(counters: Document) -> SearchStrategy[list[Document]]:
-    """At most what there is."""
+    """Generate consumption within the counters."""
     some = st.sampled_from(sorted(counters["counters"])).map(lambda name: {name: dict(counters["counters"][name])})
     return some.map(lambda taken: [{"counterSet": counters["name"], "counters": taken}])

@@ -1,7 +1,8 @@
-"""Hypothesis strategies for what API objects are made of: names, labels, quantities, versions.
+"""Hypothesis strategies for the parts of API objects: names, labels, quantities, versions.
 
-Everything shrinks to something short that reads well: names to single letters, quantities to 0. Now and then there are
-long ones, at the limits that the API has."""
+Everything shrinks to a short and readable value: names to single letters, quantities to 0. Some values are long, at the
+limits of the API.
+"""
 
 from functools import cache
 from typing import Any
@@ -38,11 +39,11 @@ _SUFFIXES = ("", "k", "M", "G", "Ki", "Mi", "Gi", "Ti", "m", "e3", "E3")
 _WORDS = ("gpu", "nic", "tpu", "usb", "fpga")
 
 
-# Strategies are kept: to make them takes longer than to draw from them.
+# Strategies are cached: creating one takes longer than drawing from it.
 
 
 def _word(first: str, rest: str, longest: int, strip: str = "") -> SearchStrategy[str]:
-    """A character, and more that are not needed; `strip` are those that may not be the last."""
+    """Generate a character and optional further ones. The last one is not in `strip`."""
     both = st.tuples(st.sampled_from(first), st.text(rest, max_size=longest - 1)).map("".join)
     return both.map(lambda word: word.rstrip(strip)) if strip else both
 
@@ -52,13 +53,13 @@ _SHORT = _word(_LOWER, _LOWER + _DIGITS, 8)
 
 @cache
 def dns_labels() -> SearchStrategy[str]:
-    """Names of devices, requests, containers, namespaces."""
+    """Generate names of devices, requests, containers and namespaces."""
     return st.one_of(_SHORT, _word(_LOWER + _DIGITS, _LOWER + _DIGITS + "-", 63, "-"))
 
 
 @cache
 def dns_subdomains() -> SearchStrategy[str]:
-    """Names of most objects."""
+    """Generate names of most objects."""
     return st.one_of(_SHORT, st.lists(dns_labels(), min_size=1, max_size=3).map(".".join))
 
 
@@ -77,19 +78,19 @@ def pool_names() -> SearchStrategy[str]:
 
 @cache
 def device_identifiers() -> SearchStrategy[str]:
-    """Names of attributes and capacities in a driver's own domain."""
+    """Generate names of attributes and capacities in a driver's own domain."""
     return st.one_of(_word(_LOWER, _LETTERS, 8), _word(_LETTERS + "_", _LETTERS + _DIGITS + "_", 32))
 
 
 @cache
 def qualified_names() -> SearchStrategy[str]:
-    """The same, or those of some domain."""
+    """Generate the same names, also in a domain."""
     return st.one_of(device_identifiers(), st.builds("{}/{}".format, driver_names(), device_identifiers()))
 
 
 @cache
 def resource_names() -> SearchStrategy[str]:
-    """Of extended resources, as device plugins have them."""
+    """Generate names of extended resources, as device plugins have them."""
     name = _word(_LOWER, _LOWER + _DIGITS + "-.", 20, "-.")
     return st.builds("{}/{}".format, st.sampled_from(("vendor.com", "example.org", "a.b.c")), name)
 
@@ -118,13 +119,13 @@ def annotations() -> SearchStrategy[dict[str, str]]:
 
 @cache
 def texts() -> SearchStrategy[str]:
-    """With characters of one to four bytes, some of which have a meaning elsewhere."""
+    """Generate strings with characters of one to four bytes, some of which are special elsewhere."""
     return st.one_of(st.just(""), _SHORT, st.text(_CHARACTERS, max_size=TEXT_MAX))
 
 
 @cache
 def quantities(most: int = 1_000) -> SearchStrategy[str]:
-    """None is negative. The number before the suffix is at most `most`."""
+    """Generate quantities that are not negative. The number before the suffix is at most `most`."""
     whole = st.builds("{}{}".format, st.integers(0, most), st.sampled_from(_SUFFIXES))
     broken = st.builds("{}.{}{}".format, st.integers(0, most), st.integers(0, 999), st.sampled_from(("", "Gi", "M")))
     return st.one_of(whole, broken)
@@ -132,12 +133,12 @@ def quantities(most: int = 1_000) -> SearchStrategy[str]:
 
 @cache
 def versions() -> SearchStrategy[str]:
-    """By the rules of semver.org."""
+    """Generate semantic versions."""
     number = st.integers(0, 99)
     plain = st.builds("{}.{}.{}".format, number, number, number)
     return st.one_of(plain, st.builds("{}-{}+{}".format, plain, _SHORT, _SHORT))
 
 
 def optional(members: dict[str, SearchStrategy[Any]]) -> SearchStrategy[dict[str, Any]]:
-    """A document with some of these members, at best with none."""
+    """Generate documents with some of these fields; the simplest has none."""
     return st.fixed_dictionaries({}, optional=members)

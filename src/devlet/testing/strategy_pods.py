@@ -1,4 +1,4 @@
-"""Hypothesis strategies for who uses devices and where: pods and nodes."""
+"""Hypothesis strategies for pods and nodes."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -39,8 +39,8 @@ def pods(
     node: str = "",
     max_containers: int = 3,
 ) -> Document:
-    """A pod whose containers use devices of plugins and of claims. `claims`, `templates` and `resources` are names to
-    choose from: none, if a list is empty, and any, if it is not given."""
+    """Generate pods whose containers use devices of plugins and of claims. `claims`, `templates` and `resources` are
+    names to choose from: none if a list is empty, and any if it is not given."""
     entries = draw(_entries(claims, templates))
     names = draw(st.lists(dns_labels(), min_size=1, max_size=max_containers, unique=True))
     return builders.pod(
@@ -58,7 +58,7 @@ def pods(
 def _entries(
     claims: Sequence[str] | None, templates: Sequence[str] | None
 ) -> SearchStrategy[dict[str, tuple[str, str]]]:
-    """By entry, what it names."""
+    """Generate what the entries refer to."""
     sources = [
         st.tuples(st.just(kind), dns_subdomains() if known is None else st.sampled_from(known))
         for kind, known in (("claim", claims), ("template", templates))
@@ -79,7 +79,7 @@ def _containers(draw: DrawFn, name: str, entries: list[str], resources: Sequence
 
 @st.composite
 def nodes(draw: DrawFn, *, name: Text | None = None) -> Document:
-    """With labels, taints, and with capacity, all of which can be allocated."""
+    """Generate nodes with labels, taints and capacity, all of it allocatable."""
     amounts: Document = {"cpu": "4", "memory": "32Gi", "pods": "110"}
     amounts |= draw(st.dictionaries(resource_names(), st.integers(0, 8).map(str), max_size=2))
     amounts |= draw(optional({"ephemeral-storage": quantities()}))

@@ -4,8 +4,8 @@
         node.create_pod("train", limits={"cpu": "1"})
         node.until_running("train")
 
-Every method is that of `Node`, or of `DriverRunner`, and blocks until it is done. All nodes of a process share one
-thread: gRPC has one poller for all loops, and is happiest with one.
+The methods are those of `Node` and `DriverRunner`, and block until they are done. All nodes of a process share one
+thread, because gRPC works best with a single event loop.
 """
 
 import signal
@@ -34,13 +34,13 @@ N = TypeVar("N", bound=Node | DriverRunner)
 
 @contextmanager
 def node_thread() -> Iterator[BlockingPortal]:
-    """The thread in which nodes live."""
+    """The thread in which the nodes run."""
     with start_blocking_portal("asyncio", {"loop_factory": GrpcLoop}) as portal:
         yield portal
 
 
 def _blocking(method: Callable[Concatenate[Any, P], Awaitable[T]]) -> Callable[Concatenate[Any, P], T]:
-    """The method, to be called from another thread."""
+    """Return the method for calls from another thread."""
 
     def call(self: "_InThread[Any]", /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._run(partial(method, self._inner, *args, **kwargs), float(str(kwargs.get("within", 0))))
@@ -104,13 +104,13 @@ class SyncNode(NodePlaces, _InThread[Node]):
     @classmethod
     @contextmanager
     def start(cls, thread: BlockingPortal, **options: Any) -> Iterator[Self]:
-        """Options are those of `Node.start`."""
+        """Run a node. The options are those of `Node.start`."""
         with thread.wrap_async_context_manager(Node.start(**options)) as node:
             yield cls(thread, node)
 
     @contextmanager
     def driver(self, command: Sequence[str | Path], **options: Any) -> Iterator[SyncDriver]:
-        """A driver as a process beside this node. Options are those of `DriverRunner.start`."""
+        """Run a driver as a process beside this node. The options are those of `DriverRunner.start`."""
         with self._thread.wrap_async_context_manager(self._inner.driver(command, **options)) as driver:
             yield SyncDriver(self._thread, driver)
 

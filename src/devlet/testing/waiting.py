@@ -8,7 +8,9 @@ The deadline is there to end a test that would otherwise hang. It says nothing a
 it is long enough for a very busy machine.
 """
 
+import asyncio
 import linecache
+import threading
 import traceback
 from collections.abc import Awaitable, Callable
 from types import TracebackType
@@ -18,7 +20,7 @@ import anyio
 
 from devlet.kit import diagnostics
 
-__all__ = ["DEADLINE", "deadline", "until"]
+__all__ = ["DEADLINE", "ThreadSafeChanges", "deadline", "until"]
 
 T = TypeVar("T")
 
@@ -87,3 +89,39 @@ def _short(value: object) -> str:
     except Exception as e:
         text = f"({type(value).__name__} without a repr: {e!r})"
     return text if len(text) <= LOCAL else f"{text[:LOCAL]}…"
+
+
+class ThreadSafeChanges:
+    """Wait for changes in another task or in another thread: tests without `async` have their node in one.
+
+        changes.notify()                                         # in any thread, after the change
+        await changes.until(lambda: len(calls) > 2)              # in any event loop
+        changes.wait_until(lambda: len(calls) > 2, within=5.0)   # in a thread without one
+
+    The condition is evaluated now and after each notification."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting: list[tuple[asyncio.AbstractEventLoop, anyio.Event]] = []
+
+    def notify(self) -> None:
+        with self._changed:
+            waiting, self._waiting = self._waiting, []
+            self._changed.notify_all()
+        for loop, event in waiting:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(event.set)
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        while True:
+            event = anyio.Event()
+            with self._changed:
+                if holds():
+                    return
+                self._waiting.append((asyncio.get_running_loop(), event))
+            await event.wait()
+
+    def wait_until(self, holds: Callable[[], bool], *, within: float) -> bool:
+        """Return whether the condition became true within the seconds."""
+        with self._changed:
+            return self._changed.wait_for(holds, within)

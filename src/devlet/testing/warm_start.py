@@ -1,7 +1,7 @@
 """Start a Python program without waiting for its imports: fork a process that has imported devlet already.
 
 A test run starts hundreds of nodes, drivers and commands, and two thirds of the processor time of a start are imports.
-What is started here is a process like any other, with a session, a log and an exit status of its own. Only the command
+The started program is a process like any other, with a session, a log and an exit status of its own. Only the command
 line and the environment that /proc shows are those of the process that it was forked from.
 
     async with process(argv, log=log, start=warm_start.start) as program: ...
@@ -78,7 +78,7 @@ def run(
 
 
 def _ask(argv: Sequence[str], files: Sequence[int], env: Mapping[str, str], cwd: Path | None) -> socket.socket:
-    """Have the program started with these standard files. Return the socket that its pid and status come from."""
+    """Start the program with these standard files. Return the socket on which its pid and status arrive."""
     if argv[0] != sys.executable or len(argv) < 2 or (argv[1].startswith("-") and argv[1] != "-m"):
         raise ValueError(f"only {sys.executable} -m MODULE or FILE can be started by a fork, not {argv}")
     request = json.dumps({"argv": argv[1:], "env": dict(env), "cwd": str(cwd or os.getcwd())}).encode()
@@ -178,7 +178,7 @@ def _serve(control: socket.socket) -> bytes:
                     pid, status = running.pop(key.fd)
                     selector.unregister(key.fd)
                     os.close(key.fd)
-                    with suppress(OSError), status:  # nobody may be waiting any more
+                    with suppress(OSError), status:  # the other end may be closed
                         status.send(str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])).encode())
                     continue
                 request, fds, _, _ = socket.recv_fds(control, _MAX_REQUEST, _FILES + 1)

@@ -1,4 +1,4 @@
-"""A proxy for unix sockets that fails as networks and processes do: it holds, delays, cuts and refuses.
+"""A proxy for unix sockets that fails like networks and processes: it holds, delays, cuts and refuses.
 
     async with SocketProxy(root / "front.sock", root / "dra.sock") as proxy:
         ...                                        # clients use front.sock
@@ -7,8 +7,8 @@
         proxy.cut_after(100, Direction.TO_CLIENT)  # in the middle of an answer
         assert proxy.accepted == 1
 
-It copies bytes and knows nothing of what they mean. What a newcomer gets wrong: gRPC says hello in both directions as
-soon as it is connected, so count the bytes of `cut_after` from the moment at which it is called, not of one message.
+It copies bytes without interpreting them. gRPC sends data in both directions as soon as it is connected, so `cut_after`
+counts bytes from the moment of the call, not of one message.
 """
 
 import os
@@ -23,12 +23,13 @@ from typing import Self
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
+from devlet.kit.changes import Changes
 from devlet.kit.parts import running
 
 __all__ = ["Direction", "SocketProxy", "send"]
 
 _PIECE = 65_536  # bytes
-_PAUSE = 0.01  # seconds between two tries to connect to somebody who is busy
+_PAUSE = 0.01  # seconds between attempts to connect to a busy server
 
 
 class Direction(StrEnum):
@@ -37,10 +38,11 @@ class Direction(StrEnum):
 
 
 class SocketProxy:
-    """Listens on `path` and connects to `forward` once for each connection; that may begin to exist later. A `forward`
-    that starts with a zero byte is an abstract socket. A part (`run`), or an async context manager.
+    """A proxy that listens on `path` and opens a connection to `forward` for each of its connections. `forward` may be
+    created later; if it starts with a zero byte it is an abstract socket. Use it as a part (`run`), or as an async
+    context manager.
 
-    `delay` is how many seconds each piece waits before it is passed on, and may be changed at any time."""
+    `delay` is the number of seconds that each piece waits before it is passed on. It may be changed at any time."""
 
     def __init__(self, path: Path, forward: Path | str, *, mode: int = 0o600) -> None:
         self.path = path
@@ -48,14 +50,13 @@ class SocketProxy:
         self.delay = 0.0
         self.accepted = 0  # connections so far, without the refused ones
         self.refused = 0
-        self.leaves_socket = False  # at its end, as a process does that is killed
+        self.leaves_socket = False  # at its end, as a killed process does
         self._mode = mode
         self._open: set[anyio.CancelScope] = set()
         self._budgets: dict[Direction, int] = {}
         self._refuses = False
-        self._passing = anyio.Event()
-        self._passing.set()
-        self._changed = anyio.Event()
+        self._holds = False
+        self._changes = Changes()
         self._life = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -65,7 +66,7 @@ class SocketProxy:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._life.aclose()  # an error of the block stays itself, and is no group
+        await self._life.aclose()  # so an error of the block is not wrapped in a group
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         with _listener(self.path, self._mode) as listener, self._own_path():
@@ -75,15 +76,16 @@ class SocketProxy:
 
     @property
     def open(self) -> int:
-        """How many connections there are now."""
+        """The number of open connections."""
         return len(self._open)
 
     def hold(self) -> None:
-        """Pass nothing on, in either direction, until `release`. What was sent meanwhile is not lost."""
-        self._passing = anyio.Event()
+        """Hold all data in both directions until `release`. Nothing is lost."""
+        self._holds = True
 
     def release(self) -> None:
-        self._passing.set()
+        self._holds = False
+        self._changes.notify()
 
     def cut(self) -> None:
         """Close every connection now. New ones are accepted."""
@@ -91,29 +93,27 @@ class SocketProxy:
             scope.cancel()
 
     def cut_after(self, size: int, direction: Direction) -> None:
-        """Let so many more bytes pass in that direction, of all connections together, then `cut`. Happens once."""
+        """Let `size` more bytes pass in that direction, over all connections together, then `cut`. Happens once."""
         self._budgets[direction] = size
 
     def refuse(self) -> None:
-        """Close each new connection at once, until `admit`. Those that are open stay."""
+        """Close each new connection at once, until `admit`. Open connections stay."""
         self._refuses = True
 
     def admit(self) -> None:
         self._refuses = False
 
     async def until_accepted(self, count: int) -> None:
-        """Wait until so many connections were accepted, since its start."""
-        while self.accepted < count:
-            await self._changed.wait()
+        """Wait until `count` connections were accepted since the start."""
+        await self._changes.until(lambda: self.accepted >= count)
 
     async def until_open(self, count: int) -> None:
-        """Wait until exactly so many connections are open."""
-        while self.open != count:
-            await self._changed.wait()
+        """Wait until exactly `count` connections are open."""
+        await self._changes.until(lambda: self.open == count)
 
     @contextmanager
     def _own_path(self) -> Iterator[None]:
-        """The socket is removed at the end unless somebody else has put theirs in its place."""
+        """Remove the socket at the end, unless another process replaced it."""
         own = os.stat(self.path).st_ino
         try:
             yield
@@ -126,7 +126,7 @@ class SocketProxy:
             await anyio.wait_readable(listener)
             try:
                 client, _ = listener.accept()
-            except BlockingIOError:  # it has gone again
+            except BlockingIOError:  # it was closed again
                 continue
             client.setblocking(False)
             tasks.start_soon(self._connected, client)
@@ -143,18 +143,18 @@ class SocketProxy:
     @contextmanager
     def _counted(self, scope: anyio.CancelScope) -> Iterator[None]:
         self._open.add(scope)
-        self._notify()
+        self._changes.notify()
         try:
             yield
         finally:
             self._open.discard(scope)
-            self._notify()
+            self._changes.notify()
 
     async def _joined(self, client: socket.socket) -> None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as server:
             try:
                 await _connect(server, os.fspath(self.forward))
-            except OSError:  # nobody there: the client learns it from the end of its connection
+            except OSError:  # no server: the connection of the client ends
                 return
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._pump, client, server, Direction.TO_SERVER, tasks.cancel_scope)
@@ -165,7 +165,7 @@ class SocketProxy:
     ) -> None:
         try:
             while piece := await _receive(source):
-                await self._passing.wait()
+                await self._changes.until(lambda: not self._holds)
                 if self.delay:
                     await anyio.sleep(self.delay)
                 await self._pass(piece, sink, direction)
@@ -185,17 +185,13 @@ class SocketProxy:
             await send(sink, piece[:budget])
             self.cut()
 
-    def _notify(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()
 
-
-# anyio has streams for this, but those of unix sockets fail now and then if a wait for them is cancelled.
+# The streams of anyio sometimes fail for unix sockets if a wait for them is cancelled.
 
 
 @contextmanager
 def _listener(path: Path, mode: int) -> Iterator[socket.socket]:
-    """Nobody can connect before the mode is set."""
+    """Listen on a socket. No client can connect before its mode is set."""
     if path.is_socket():
         path.unlink()
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as listener:

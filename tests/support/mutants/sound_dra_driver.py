@@ -30,8 +30,8 @@ from devlet.kit.parts import running
 from devlet.objects.types.claim import DeviceResult
 from devlet.objects.values.quantity import Quantity
 from devlet.sdk.cdi_files import CdiFiles
-from devlet.sdk.claim_desk import ClaimDesk
 from devlet.sdk.claim_log import ClaimLog
+from devlet.sdk.claim_preparer import ClaimPreparer
 from devlet.sdk.claim_reader import ClaimReader
 from devlet.sdk.dra_services import DraService, dra_methods
 from devlet.sdk.exclusion import Exclusion
@@ -172,8 +172,8 @@ class SoundDraDriver:
     # On the wire
 
     def dra(self, cluster: Cluster) -> list[Methods]:
-        desk = ClaimDesk(self, self.reader(cluster), self.cdi_files, self.turns(), self.metadata_files)
-        own = [dra_methods(service, desk.prepare, desk.unprepare) for service in self.services]
+        preparer = ClaimPreparer(self, self.reader(cluster), self.cdi_files, self.turns(), self.metadata_files)
+        own = [dra_methods(service, preparer.prepare, preparer.unprepare) for service in self.services]
         return [_wrapped(each, self.called, self.watched) for each in [*own, self.health_service.methods]]
 
     def registration(self) -> Methods:

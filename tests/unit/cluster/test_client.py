@@ -16,7 +16,7 @@ from devlet.cluster.client import (
 )
 
 
-def test_options_ask_for_nothing_special_unless_told() -> None:
+def test_default_options_add_nothing_to_the_query() -> None:
     assert ListOptions() == ListOptions("", "", 0, "", "", VersionMatch.ANY)
     assert WatchOptions().send_initial_events is None and WatchOptions().timeout is None
     assert (WriteOptions().dry_run, WriteOptions().field_validation) == (False, FieldValidation.IGNORE)

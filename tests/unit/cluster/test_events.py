@@ -46,7 +46,7 @@ async def events(store: Store, number: int, count: int = 1) -> list[Document]:
     return await until(read, lambda seen: len(seen) == number and sum(each["count"] for each in seen) == count)
 
 
-async def test_an_event_says_what_happened_to_whom_and_who_says_so(store: Store, clock: FakeClock) -> None:
+async def test_an_event_names_the_object_the_reason_and_the_reporter(store: Store, clock: FakeClock) -> None:
     events_of = recorder(store, clock)
     async with running(events_of.run):
         events_of.record(POD, WARNING, "OutOfcpu", "no cpu")
@@ -106,7 +106,7 @@ async def test_another_message_or_a_repeat_after_ten_minutes_is_another_event(st
         await events(store, 3, count=3)
 
 
-async def test_an_event_that_somebody_deleted_is_made_anew(store: Store, clock: FakeClock) -> None:
+async def test_a_deleted_event_is_created_again(store: Store, clock: FakeClock) -> None:
     events_of = recorder(store, clock)
     async with running(events_of.run):
         events_of.record(POD, WARNING, "BackOff", "again")

@@ -179,7 +179,7 @@ class Unsteady:
                 return
 
 
-async def test_after_a_stream_ends_it_goes_on_without_a_list(store: Store) -> None:
+async def test_after_the_end_of_a_stream_it_watches_again_without_a_list(store: Store) -> None:
     cluster = Unsteady(store)
     cluster.hang_up.set()
     copy = informer(cluster, clock=FakeClock())  # which stands still: nothing is waited for
@@ -192,7 +192,7 @@ async def test_after_a_stream_ends_it_goes_on_without_a_list(store: Store) -> No
     assert cluster.lists == 1
 
 
-async def test_after_an_expired_version_only_differences_are_told(store: Store) -> None:
+async def test_after_an_expired_version_only_differences_are_reported(store: Store) -> None:
     for name in ("kept", "changed", "gone"):
         await store.create(CONFIG_MAPS, config_map(name, data={"k": "1"}), "default")
     cluster = Unsteady(store)
@@ -232,7 +232,7 @@ def follows(copy: Informer[Document]) -> bool:
     return copy.is_following
 
 
-async def test_it_follows_again_when_it_has_heard_what_it_missed(store: Store) -> None:
+async def test_it_is_following_again_after_the_missed_changes(store: Store) -> None:
     cluster = Unsteady(store)
     copy = informer(cluster)
     with deadline():
@@ -251,7 +251,7 @@ async def test_it_follows_again_when_it_has_heard_what_it_missed(store: Store) -
             assert found and found["data"] == {"k": "2"}
 
 
-async def test_who_may_never_follow_again_is_not_waited_for_without_end(store: Store) -> None:
+async def test_the_wait_for_an_informer_that_never_follows_again_ends(store: Store) -> None:
     cluster, clock = Unsteady(store), FakeClock()
     copy = informer(cluster, clock=clock)
     cluster.list_errors = [Unavailable("gone for good")] * 1000

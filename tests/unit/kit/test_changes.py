@@ -51,3 +51,23 @@ async def test_a_cancelled_wait_leaves_the_others() -> None:
         await anyio.wait_all_tasks_blocked()
         changes.notify()
     assert woken == [1]
+
+
+async def test_until_returns_the_first_true_value() -> None:
+    changes, found, values = Changes(), list[list[int]](), list[int]()
+
+    async def wait() -> None:
+        found.append(await changes.until(lambda: values[1:]))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait)
+        for value in (1, 2):
+            await anyio.wait_all_tasks_blocked()
+            assert found == []
+            values.append(value)
+            changes.notify()
+    assert found == [[2]]
+
+
+async def test_until_does_not_wait_for_what_is_there() -> None:
+    assert await Changes().until(lambda: "there") == "there"

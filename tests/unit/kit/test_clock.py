@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 import anyio
 import pytest
 
-from devlet.kit.clock import Clock, SystemClock, wait
+from devlet.kit.changes import Changes
+from devlet.kit.clock import Clock, SystemClock, wait, wait_after
 from devlet.testing.fake_clock import FakeClock
 
 
@@ -26,11 +27,15 @@ async def test_sleeping_a_negative_time_returns() -> None:
 
 
 @pytest.mark.anyio
-async def test_who_waits_goes_on_when_it_happens_or_when_the_time_is_up() -> None:
-    clock, happened, over = FakeClock(), anyio.Event(), list[str]()
+@pytest.mark.parametrize("kind", ["event", "changes"])
+async def test_a_wait_ends_with_the_event_or_with_the_time(kind: str) -> None:
+    clock, event, changes, over = FakeClock(), anyio.Event(), Changes(), list[str]()
 
     async def waits(name: str, seconds: float) -> None:
-        await wait(happened, clock, seconds)
+        if kind == "event":
+            await wait(event, clock, seconds)
+        else:
+            await wait_after(changes, 0, clock, seconds)
         over.append(name)
 
     async with anyio.create_task_group() as tasks:
@@ -39,5 +44,13 @@ async def test_who_waits_goes_on_when_it_happens_or_when_the_time_is_up() -> Non
         await clock.sleeping(2)
         await clock.advance(2)
         assert over == ["short"]
-        happened.set()
+        event.set()
+        changes.notify()
     assert sorted(over) == ["for ever", "long", "short"]
+
+
+@pytest.mark.anyio
+async def test_a_change_before_the_wait_ends_it_at_once() -> None:
+    changes = Changes()
+    changes.notify()
+    await wait_after(changes, 0, FakeClock(), math.inf)

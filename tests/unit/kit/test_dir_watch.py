@@ -12,7 +12,7 @@ import anyio
 import pytest
 from inotify_simple import INotify
 
-from devlet.kit.dir_watch import Anew, Change, DirWatch, Found, Gone, Settings
+from devlet.kit.dir_watch import Change, DirWatch, Found, Gone, Rescanned, Settings
 from devlet.testing.waiting import deadline
 
 pytestmark = pytest.mark.anyio
@@ -35,7 +35,7 @@ class State:
         for change in await self._watch.changes():
             self.log.append(change)
             match change:
-                case Anew():
+                case Rescanned():
                     self.paths = set()
                 case Found():
                     self.paths.add(change.path)
@@ -65,13 +65,13 @@ def touch(path: Path) -> Path:
 async def test_what_is_there_comes_first(root: Path, state: State) -> None:
     files = [touch(root / "a"), touch(root / "d" / "b"), touch(root / "d" / "e" / "c")]
     await state.step()
-    assert state.log[0] == Anew(lost=False)
+    assert state.log[0] == Rescanned(lost=False)
     assert state.paths == set(files)
 
 
-async def test_an_empty_directory_is_told_of_too(state: State) -> None:
+async def test_an_empty_directory_is_reported_as_well(state: State) -> None:
     await state.step()
-    assert state.log == [Anew(lost=False)]
+    assert state.log == [Rescanned(lost=False)]
 
 
 async def test_new_entries_are_found_and_removed_ones_are_gone(root: Path, state: State) -> None:
@@ -188,7 +188,7 @@ async def test_skipped_names_are_neither_reported_nor_entered(root: Path) -> Non
         touch(root / ".hidden" / "d")
         seen = touch(root / "seen")
         await state.until(seen)
-        assert [change for change in state.log if not isinstance(change, Anew)] == [Found(seen, seen.stat())]
+        assert [change for change in state.log if not isinstance(change, Rescanned)] == [Found(seen, seen.stat())]
 
 
 async def test_a_directory_that_is_removed_and_made_again_is_picked_up(root: Path) -> None:
@@ -221,7 +221,7 @@ async def test_a_directory_that_does_not_exist_yet_is_waited_for(root: Path) -> 
         await state.until(a)
 
 
-async def test_a_file_in_the_place_of_the_directory_is_no_directory(root: Path) -> None:
+async def test_a_file_in_place_of_the_directory_is_not_watched(root: Path) -> None:
     top = touch(root / "top")
     with DirWatch(top) as watch:
         state = State(watch)
@@ -266,7 +266,7 @@ async def test_events_that_are_lost_lead_to_a_new_look(fast: Path) -> None:
         flood(fast / "b")
         b = touch(fast / "d" / "b")
         await state.until(a, b)
-        assert Anew(lost=True) in state.log
+        assert Rescanned(lost=True) in state.log
         c = touch(fast / "d" / "c")
         await state.until(a, b, c)
 
@@ -277,7 +277,7 @@ async def test_it_looks_again_now_and_then_without_events(root: Path) -> None:
         touch(root / "a")
         for _ in range(3):
             await state.step()
-        assert state.log.count(Anew(lost=False)) >= 2
+        assert state.log.count(Rescanned(lost=False)) >= 2
         assert state.paths == {root / "a"}
 
 

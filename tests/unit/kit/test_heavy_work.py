@@ -63,7 +63,7 @@ async def test_one_owner_takes_one_place_and_the_others_get_theirs() -> None:
     assert sorted(seen) == ["a1", "a2", "b1", "c1"]
 
 
-async def test_the_loop_goes_on_while_a_thread_computes() -> None:
+async def test_the_loop_runs_while_a_thread_computes() -> None:
     job = Job("a", [])
     with deadline():
         async with anyio.create_task_group() as tasks:

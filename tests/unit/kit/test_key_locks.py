@@ -31,7 +31,7 @@ async def test_different_keys_do_not_wait_for_each_other() -> None:
             assert locks.is_held("a") and locks.is_held("b")
 
 
-async def test_whoever_takes_several_in_any_order_never_waits_in_a_circle() -> None:
+async def test_taking_several_keys_in_any_order_never_deadlocks() -> None:
     locks: KeyLocks[str] = KeyLocks()
 
     async def work(keys: str) -> None:
@@ -57,7 +57,7 @@ async def test_a_key_can_be_given_back_before_the_others() -> None:
                 pass
 
 
-async def test_whoever_is_cancelled_while_waiting_leaves_no_trace() -> None:
+async def test_a_cancelled_waiter_leaves_no_trace() -> None:
     locks: KeyLocks[str] = KeyLocks()
     async with locks.hold(["b"]):
         with anyio.move_on_after(0.01):
@@ -67,7 +67,7 @@ async def test_whoever_is_cancelled_while_waiting_leaves_no_trace() -> None:
     assert not locks.is_held("b")
 
 
-async def test_nobody_keeps_a_key_while_waiting_for_another() -> None:
+async def test_no_task_holds_a_key_while_it_waits_for_another() -> None:
     locks: KeyLocks[str] = KeyLocks()
     order: list[str] = []
 

@@ -58,7 +58,7 @@ def test_a_histogram_counts_up_to_each_bound() -> None:
     assert (histogram.count("x"), histogram.count("y")) == (4, 0)
 
 
-def test_a_gauge_is_set_or_read_when_somebody_looks() -> None:
+def test_a_gauge_is_set_or_read_on_demand() -> None:
     registry = Registry()
     registry.gauge("set", "S.", ("x",)).set(-1.5, "a")
     now: dict[tuple[str, ...], float] = {("a", "b"): 1.0}

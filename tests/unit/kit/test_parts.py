@@ -6,7 +6,7 @@ import anyio
 import pytest
 from anyio.abc import TaskStatus
 
-from devlet.kit.parts import running
+from devlet.kit.parts import first, running
 
 pytestmark = pytest.mark.anyio
 
@@ -62,3 +62,28 @@ async def test_an_error_in_the_block_stops_the_part() -> None:
         async with running(part("store", diary)):
             raise ValueError("block")
     assert diary == ["store ready", "store stopped"]
+
+
+async def test_it_ends_with_the_first_and_the_others_are_cancelled() -> None:
+    ended: list[str] = []
+
+    async def slow() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.append("slow")
+
+    async def quick() -> None:
+        ended.append("quick")
+
+    await first(slow, quick)
+    assert ended == ["quick", "slow"]
+
+
+async def test_an_error_of_one_ends_all() -> None:
+    async def fails() -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ExceptionGroup) as raised:
+        await first(anyio.sleep_forever, fails)
+    assert raised.group_contains(ValueError, match="no")

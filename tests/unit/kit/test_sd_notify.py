@@ -65,7 +65,7 @@ def test_an_address_we_cannot_use_counts_as_none(address: str) -> None:
     assert sd_notify.from_environment({"NOTIFY_SOCKET": address}) == sd_notify.Notifier()
 
 
-def test_nobody_listening_is_a_log_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_missing_service_manager_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "devlet"):
         sd_notify.Notifier(str(tmp_path / "gone")).ready()
     assert [r.getMessage() for r in caplog.records] == ["service manager not notified"]

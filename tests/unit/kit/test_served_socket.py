@@ -142,7 +142,7 @@ async def test_a_socket_of_another_process_in_its_place_is_left_alone(root: Path
         assert await served.restore() == "removed socket is served again"
 
 
-async def test_connections_of_a_removed_socket_go_on_until_its_server_has_lingered(
+async def test_connections_of_a_removed_socket_continue_until_its_server_has_lingered(
     root: Path, served: ServedSocket, greeter: Greeter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running(served.run):
@@ -186,7 +186,7 @@ async def test_without_its_directory_it_cannot_be_served_and_says_so(root: Path,
         assert await greeting(served.path) == "2"
 
 
-async def test_a_private_directory_of_somebody_else_is_not_used(root: Path, served: ServedSocket) -> None:
+async def test_a_private_directory_of_another_user_is_not_used(root: Path, served: ServedSocket) -> None:
     (root / "elsewhere").mkdir()
     (root / PRIVATE).symlink_to("elsewhere")
     with pytest.raises(Unavailable, match="is not a directory of devlet's own"):

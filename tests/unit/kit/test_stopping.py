@@ -23,7 +23,7 @@ async def test_a_signal_before_the_start_is_over_cancels_it() -> None:
     stop.check()
 
 
-async def test_a_signal_after_the_start_is_heard_of() -> None:
+async def test_a_signal_after_the_start_is_received() -> None:
     stop = Stop(1.0)
     async with running(stop.listen):
         with stop.scope:
@@ -33,7 +33,7 @@ async def test_a_signal_after_the_start_is_heard_of() -> None:
     assert not stop.scope.cancelled_caught
 
 
-async def test_what_does_not_stop_in_time_is_cancelled_and_told() -> None:
+async def test_a_part_that_does_not_stop_in_time_is_cancelled_and_reported() -> None:
     stop = Stop(0.01)
     async with running(stop.listen):
         with stop.scope:

@@ -50,7 +50,7 @@ def test_users_beyond_the_limit_share_one_bucket() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_user_who_rested_makes_room_for_another() -> None:
+async def test_an_idle_user_gives_up_its_bucket() -> None:
     clock = FakeClock()
     buckets = TokenBuckets(100, 10, clock, limit=2)
     assert [buckets.take(user) for user in ("a", "b")] == [True, True]

@@ -112,7 +112,7 @@ async def test_no_more_than_so_many_keys_are_worked_on_at_once_and_all_get_their
     assert worker.keys == list("abcde") and worker.most == 2
 
 
-async def test_what_fails_is_told_and_tried_again_later_each_time_until_the_limit() -> None:
+async def test_a_failure_is_reported_and_retried_with_growing_delays() -> None:
     worker = Worker(fails=Counter(a=6))
     queue = worker.queue()
     async with running(queue.run):
@@ -173,7 +173,7 @@ async def test_an_error_without_a_meaning_is_logged_as_one_and_tried_again(caplo
         await settled()
         await worker.clock.advance(1)
     assert worker.times == [0, 1]
-    assert [(r.levelno, r.message) for r in caplog.records] == [(logging.ERROR, "work broke off")]
+    assert [(r.levelno, r.message) for r in caplog.records] == [(logging.ERROR, "work failed unexpectedly")]
     assert worker.told == [("a", worker.error)]
 
 

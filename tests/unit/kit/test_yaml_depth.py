@@ -18,6 +18,6 @@ def test_the_limit_itself_is_allowed() -> None:
     yaml_depth.check("[" * 100 + "]" * 100)
 
 
-def test_what_is_no_yaml_is_refused() -> None:
+def test_text_that_is_not_yaml_is_refused() -> None:
     with pytest.raises(yaml.YAMLError):
         yaml_depth.check(b"a: [")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devlet.kit.dir_watch import Anew, Change, Found, Gone
+from devlet.kit.dir_watch import Change, Found, Gone, Rescanned
 from devlet.plugins.socket_dir import SocketDir, Sockets
 from devlet.testing.waiting import deadline
 
@@ -32,7 +32,7 @@ def after(*batches: list[Change]) -> list[dict[Path, int]]:
 
 @pytest.mark.spec("DP-9.25")
 def test_a_socket_that_is_reported_twice_keeps_its_generation() -> None:
-    assert after([Anew(), found(A)], [found(A)], [found(A, ctime=2)]) == [{A: 1}] * 3
+    assert after([Rescanned(), found(A)], [found(A)], [found(A, ctime=2)]) == [{A: 1}] * 3
 
 
 def test_a_socket_with_another_inode_has_another_generation() -> None:
@@ -45,19 +45,19 @@ def test_a_socket_that_was_removed_in_between_has_another_generation_even_with_t
 
 
 def test_a_new_scan_keeps_existing_sockets_and_drops_missing_ones() -> None:
-    assert after([found(A, 1), found(B, 2)], [Anew(), found(B, 2, ctime=5)]) == [{A: 1, B: 2}, {B: 2}]
+    assert after([found(A, 1), found(B, 2)], [Rescanned(), found(B, 2, ctime=5)]) == [{A: 1, B: 2}, {B: 2}]
 
 
 @pytest.mark.spec("DP-9.25")
 def test_after_lost_events_a_touched_socket_counts_as_created_again() -> None:
-    assert after([found(A), found(B, 2)], [Anew(lost=True), found(A, ctime=2), found(B, 2)]) == [
+    assert after([found(A), found(B, 2)], [Rescanned(lost=True), found(A, ctime=2), found(B, 2)]) == [
         {A: 1, B: 2},
         {A: 3, B: 2},
     ]
 
 
 def test_a_socket_that_is_removed_after_a_new_scan_gets_a_new_generation() -> None:
-    assert after([found(A)], [Anew(), Gone(A), found(A)]) == [{A: 1}, {A: 2}]
+    assert after([found(A)], [Rescanned(), Gone(A), found(A)]) == [{A: 1}, {A: 2}]
 
 
 def test_a_removed_directory_removes_its_sockets() -> None:
@@ -79,7 +79,7 @@ def test_sockets_beyond_the_limit_are_ignored() -> None:
 changes = st.lists(
     st.one_of(
         st.builds(found, st.sampled_from([A, B]), st.integers(1, 3)),
-        st.sampled_from([Gone(A), Gone(B), Gone(B.parent, directory=True), Anew(), Anew(lost=True)]),
+        st.sampled_from([Gone(A), Gone(B), Gone(B.parent, directory=True), Rescanned(), Rescanned(lost=True)]),
     ),
     max_size=8,
 )

@@ -19,7 +19,7 @@ async def test_a_reader_sees_the_value_that_is_there_and_each_one_after_it() -> 
         assert await anext(values) == 2
 
 
-async def test_who_is_slow_misses_what_was_in_between_but_not_the_last() -> None:
+async def test_a_slow_reader_misses_values_but_not_the_last() -> None:
     board = Board[int]()
     async with aclosing(board.values()) as values:
         for number in (1, 2, 3):
@@ -27,7 +27,7 @@ async def test_who_is_slow_misses_what_was_in_between_but_not_the_last() -> None
         assert await anext(values) == 3
 
 
-async def test_who_comes_early_waits() -> None:
+async def test_an_early_reader_waits() -> None:
     board = Board[int]()
     seen: list[int] = []
 

@@ -58,7 +58,7 @@ def test_the_names_of_devices_have_the_claims_uid_in_them(files: CdiFiles) -> No
 
 
 @pytest.mark.spec("DN-5.1a")
-def test_a_claim_made_anew_has_other_devices_under_the_same_name(files: CdiFiles) -> None:
+def test_a_new_claim_of_the_same_name_has_other_devices(files: CdiFiles) -> None:
     again = ClaimRef(CLAIM.namespace, CLAIM.name, "7f1d2b8e-9a43-4f0e-8a21-5d3b7c9e1f02")
     assert files.write(CLAIM, [RED]) != files.write(again, [RED])
     assert len(Cache([files.directory]).refresh().devices) == 2
@@ -114,7 +114,7 @@ def test_a_driver_whose_name_starts_with_a_digit_has_devices_that_runtimes_find(
     assert files.leftovers() == {UID}
 
 
-def test_without_anything_to_give_there_is_no_device(files: CdiFiles) -> None:
+def test_an_empty_result_has_no_cdi_device(files: CdiFiles) -> None:
     assert files.write(CLAIM, [RED, Prepared(result("dark"))])[1] == ()
     assert files.write(CLAIM, [Prepared(result("dark"))]) == [()]
     assert list(files.directory.iterdir()) == []
@@ -127,7 +127,7 @@ def test_devices_that_the_driver_wrote_itself_come_behind_ours(files: CdiFiles) 
     assert files.write(CLAIM, [Prepared(result("red"), cdi_devices=own)]) == [("led.example.com/led=red",)]
 
 
-def test_devices_of_one_name_in_two_pools_and_shares_of_a_device_are_told_apart(files: CdiFiles) -> None:
+def test_devices_of_one_name_in_two_pools_and_shares_of_a_device_are_distinguished(files: CdiFiles) -> None:
     pools = [Prepared(result("red", pool=pool), env={"POOL": pool}) for pool in ("a", "b", "c")]
     ids = [each for (each,) in files.write(CLAIM, pools)]
     assert [resolved(files, each).env for each in ids] == [("POOL=a",), ("POOL=b",), ("POOL=c",)]
@@ -185,7 +185,7 @@ def test_leftovers_are_of_this_driver_alone(files: CdiFiles) -> None:
     assert len(list(files.directory.iterdir())) == 6
 
 
-def test_to_remove_twice_is_no_error_and_neither_is_a_missing_directory(files: CdiFiles) -> None:
+def test_removal_is_idempotent_and_a_missing_directory_is_not_an_error(files: CdiFiles) -> None:
     files.remove(UID)
     files.write(CLAIM, [RED])
     files.remove(UID)
@@ -218,7 +218,7 @@ def test_a_uid_that_could_be_a_path_is_refused_before_anything_is_touched(files:
         (Prepared(result("red"), env={"": "x"}), "env: '' is not the name of a variable"),
         (Prepared(result("red"), env={"A=B": "x"}), "env: 'A=B' is not the name of a variable"),
         (Prepared(result("red"), env={"A": "x\0"}), "contains a NUL character"),
-        (Prepared(result("red"), env={"A": "\ud800"}), "no runtime takes its CDI spec"),
+        (Prepared(result("red"), env={"A": "\ud800"}), "no runtime accepts its CDI spec"),
         (Prepared(result("red"), devices=["led0"]), "'led0' is not an absolute path"),
         (Prepared(result("red"), devices=[DeviceNode("")]), r"deviceNodes\[0\].path: must not be empty"),
         (Prepared(result("red"), devices=[DeviceNode("/dev/a", permissions="x")]), "'x' must be some of r, w and m"),
@@ -227,7 +227,7 @@ def test_a_uid_that_could_be_a_path_is_refused_before_anything_is_touched(files:
         (Prepared(result("rouge/é"), env={"A": "x"}), "name: device 'claim_"),
     ],
 )
-def test_what_can_be_in_no_spec_is_told_with_the_claim_and_not_written(
+def test_an_invalid_spec_is_reported_with_the_claim_and_not_written(
     files: CdiFiles, prepared: Prepared, text: str
 ) -> None:
     files.write(CLAIM, [RED])
@@ -246,7 +246,7 @@ def test_a_problem_names_the_device_that_it_is_about(files: CdiFiles) -> None:
         files.write(CLAIM, [RED, Prepared(result("green", "any/bright"), devices=["x"])])
 
 
-def test_a_directory_that_cannot_be_written_is_told_with_the_claim_and_the_file(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_written_is_reported_with_the_claim_and_the_file(tmp_path: Path) -> None:
     (tmp_path / "cdi").write_text("a file")
     files = CdiFiles(tmp_path / "cdi", DRIVER)
     with pytest.raises(Unavailable) as e:
@@ -259,7 +259,7 @@ def test_a_directory_that_cannot_be_written_is_told_with_the_claim_and_the_file(
         files.leftovers()
 
 
-def test_who_may_not_write_there_is_told_so(root: Path) -> None:
+def test_a_directory_without_write_permission_is_reported(root: Path) -> None:
     root.chmod(0o755)
     code = (
         "import os, sys\nfrom pathlib import Path\nfrom devlet.errors import Unavailable\n"

@@ -97,7 +97,7 @@ def test_whatever_happens_to_a_file_it_is_never_read_as_something_else(
         assert kept.read_bytes() == content
 
 
-def test_a_damaged_file_is_kept_aside_and_told_and_a_new_one_begins_empty(tmp_path: Path) -> None:
+def test_a_damaged_file_is_set_aside_and_reported_and_a_new_one_starts_empty(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path / "state", Leds, clock=FakeClock())
     checkpoint.save(SOME)
     damaged = checkpoint.path.read_bytes().replace(b'"red"', b'"bed"')
@@ -116,7 +116,7 @@ def test_a_damaged_file_is_kept_aside_and_told_and_a_new_one_begins_empty(tmp_pa
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_what_does_not_fit_the_type_is_damaged_too(tmp_path: Path) -> None:
+def test_data_of_another_type_counts_as_damaged(tmp_path: Path) -> None:
     Checkpoint(tmp_path / "state", dict[str, int], kind="k").save({"leds": 1})
     with pytest.raises(StateCorrupt, match=r"damaged \(ValidationError: Expected `object`, got `int`"):
         Checkpoint(tmp_path / "state", Leds, kind="k").load()
@@ -153,7 +153,7 @@ def test_older_versions_are_brought_up_one_by_one(tmp_path: Path) -> None:
     assert newest.load() == {"levels": {"red": 1}}
 
 
-def test_an_older_version_that_nobody_can_bring_up_is_kept_aside(tmp_path: Path) -> None:
+def test_an_older_version_without_an_upgrade_is_set_aside(tmp_path: Path) -> None:
     Checkpoint(tmp_path / "state", int, kind="k").save(1)
     with pytest.raises(StateCorrupt, match=r"damaged \(KeyError: 1\)"):
         Checkpoint(tmp_path / "state", int, kind="k", version=2).load()
@@ -182,7 +182,7 @@ def test_a_process_that_is_killed_while_it_saves_loses_nothing_that_it_has_ackno
 
 
 @pytest.mark.skipif(in_mount_namespace() is None, reason="no mount namespace for a small disk")
-def test_on_a_full_disk_what_was_saved_last_stays_and_people_are_told(root: Path) -> None:
+def test_on_a_full_disk_the_last_saved_state_stays_and_the_error_says_so(root: Path) -> None:
     script = 'mount -t tmpfs -o size=1m tmpfs "$1" && exec "$2" "$3" "$1"'
     command = [*(in_mount_namespace() or []), "sh", "-c", script, "sh", str(root), sys.executable, str(FULL_DISK)]
     run = subprocess.run(command, capture_output=True, timeout=120)
@@ -193,7 +193,7 @@ def test_on_a_full_disk_what_was_saved_last_stays_and_people_are_told(root: Path
     assert facts["names"] == ["state"]
 
 
-def test_what_is_in_the_way_is_told(tmp_path: Path) -> None:
+def test_an_obstacle_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     below = Checkpoint(tmp_path / "file" / "state", int)
     with pytest.raises(Unavailable, match=r"state cannot be written: .*; "):

@@ -79,7 +79,7 @@ async def test_what_is_prepared_already_is_known_and_not_written_again(log: "Cla
     assert os.stat(log._checkpoint.path).st_ino == inode
 
 
-async def test_a_claim_that_nobody_has_heard_of_is_nothing_to_undo(log: "ClaimLog[list[str]]") -> None:
+async def test_an_unknown_claim_needs_no_undoing(log: "ClaimLog[list[str]]") -> None:
     async with log.unpreparing("uid-9") as entry:
         assert entry is None
     assert not await anyio.Path(log._checkpoint.path).exists()
@@ -107,7 +107,7 @@ async def test_many_claims_at_once_do_not_lose_each_other(log: "ClaimLog[list[st
     assert await log.unfinished() == {}
 
 
-async def test_who_is_cancelled_in_the_act_has_not_finished_it(log: "ClaimLog[list[str]]") -> None:
+async def test_a_cancelled_act_is_not_finished(log: "ClaimLog[list[str]]") -> None:
     with anyio.CancelScope() as scope:
         async with log.preparing(CLAIM, LEDS):
             scope.cancel()
@@ -115,7 +115,7 @@ async def test_who_is_cancelled_in_the_act_has_not_finished_it(log: "ClaimLog[li
     assert on_disk(log) == {"uid-1": "preparing"}
 
 
-async def test_a_damaged_log_is_told_once_and_kept(log: "ClaimLog[list[str]]") -> None:
+async def test_a_damaged_log_is_reported_once_and_kept(log: "ClaimLog[list[str]]") -> None:
     async with log.preparing(CLAIM, LEDS):
         pass
     os.truncate(log._checkpoint.path, 40)

@@ -29,14 +29,14 @@ def living(root: Path) -> Iterator[Path]:
         yield root / "living"
 
 
-def test_whether_somebody_serves(root: Path, living: Path) -> None:
+def test_a_socket_is_served_if_a_process_listens(root: Path, living: Path) -> None:
     (root / "file").touch()
     assert is_served(living) and not is_served(dead(root / "dead")) and not is_served(root / "none")
-    with pytest.raises(InvalidInput, match="is no socket"):
+    with pytest.raises(InvalidInput, match="is not a socket"):
         is_served(root / "file")
 
 
-async def test_what_nobody_serves_goes_and_nothing_else(root: Path, living: Path) -> None:
+async def test_only_sockets_without_a_listener_are_removed(root: Path, living: Path) -> None:
     (root / "file").touch()
     gone = dead(root / "dead")
     await sweep([gone, living, root / "file", root / "none"], SystemClock())

@@ -31,7 +31,7 @@ def test_an_empty_list_is_a_list() -> None:
     ("devices", "problem"),
     [
         ([PluginDevice("a"), PluginDevice("a", "Unhealthy")], "two devices have the id 'a'"),
-        ([PluginDevice("")], "a device has the id '', expected a text of 1 to 63 characters"),
+        ([PluginDevice("")], "a device has the id '', expected a string of 1 to 63 characters"),
         ([PluginDevice(7)], "a device has the id 7"),  # type: ignore[arg-type]
         ([PluginDevice("x" * 64)], "has 64 characters, at most 63 are allowed"),
         ([PluginDevice("tty\udcff")], "is not valid Unicode"),
@@ -71,13 +71,13 @@ def test_a_list_that_a_kubelet_will_not_take_is_sent_with_a_warning(caplog: pyte
     assert ["device list too large for a kubelet, which accepts 4 MiB: use shorter ids"] == caplog.messages
 
 
-def test_who_forgot_the_name_is_told_how_to_give_one() -> None:
+def test_a_missing_name_is_reported_with_how_to_set_it() -> None:
     with pytest.raises(InvalidInput, match=r'^Leds has no resource: set resource = "example.com/led"$'):
         check_resource("", "Leds")
 
 
 @pytest.mark.parametrize("name", ["led", "kubernetes.io/led", "a.kubernetes.io/led", "Example.com/led", "a/b/c"])
-def test_a_name_that_nobody_could_ask_for_is_refused(name: str) -> None:
+def test_a_name_that_no_pod_could_request_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match=r"is not the name of an extended resource: expected domain/name"):
         check_resource(name, "Leds")
 
@@ -87,6 +87,6 @@ def test_a_domain_and_a_name_make_a_resource() -> None:
 
 
 @pytest.mark.parametrize("given", [None, "red", PluginDevice("red")])
-def test_what_is_no_list_is_told_as_such(given: object) -> None:
+def test_a_value_that_is_not_a_list_is_reported(given: object) -> None:
     with pytest.raises(InvalidInput, match=r"devices\(\) of example.com/led gave .*, expected a list of PluginDevice"):
         device_list("example.com/led", cast(list[PluginDevice], given))

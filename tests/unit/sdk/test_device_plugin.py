@@ -174,7 +174,7 @@ async def test_a_list_that_is_the_same_is_not_sent_again(root: Path, clock: Fake
         await lists.aclose()
 
 
-async def test_who_ends_without_a_list_is_told_to_say_that_there_are_none(root: Path, clock: FakeClock) -> None:
+async def test_a_generator_without_a_list_is_told_to_yield_an_empty_one(root: Path, clock: FakeClock) -> None:
     plugin = Leds()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(partial(plugin.run, PluginOptions(root), clock))
@@ -198,7 +198,7 @@ async def test_an_exception_of_the_plugin_is_the_answer_and_nothing_else_suffers
 
 
 @pytest.mark.parametrize("resource", ["led", "kubernetes.io/led"])
-async def test_a_resource_that_nobody_could_register_is_refused_at_once(root: Path, resource: str) -> None:
+async def test_a_resource_that_cannot_be_registered_is_refused_at_once(root: Path, resource: str) -> None:
     plugin = Leds(leds("red"))
     plugin.resource = resource
     with pytest.raises(InvalidInput, match="is not the name of an extended resource"):
@@ -266,7 +266,7 @@ async def test_what_is_not_written_is_named(root: Path) -> None:
         await Nothing().allocate(["x"])
 
 
-async def test_a_plugin_that_fails_to_hear_of_an_error_goes_on(root: Path, clock: FakeClock) -> None:
+async def test_a_plugin_whose_error_handler_fails_keeps_running(root: Path, clock: FakeClock) -> None:
     class Careless(Leds):
         def error(self, error: Exception, doing: str) -> None:
             super().error(error, doing)
@@ -282,7 +282,7 @@ async def test_a_plugin_that_fails_to_hear_of_an_error_goes_on(root: Path, clock
         await lists.aclose()
 
 
-async def test_a_plugin_that_lists_nothing_for_long_is_told_that_it_is_not_registered(
+async def test_a_plugin_without_a_list_for_long_is_warned_that_it_is_not_registered(
     root: Path, clock: FakeClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with anyio.create_task_group() as tasks:
@@ -290,10 +290,10 @@ async def test_a_plugin_that_lists_nothing_for_long_is_told_that_it_is_not_regis
         await clock.sleeping(1)
         await clock.advance(10)
         tasks.cancel_scope.cancel()
-    assert "devices() has said nothing yet: nothing is registered before its first list" in caplog.messages
+    assert "devices() has not yielded a list yet: nothing is registered before the first one" in caplog.messages
 
 
-async def test_without_preference_none_is_told_and_a_start_changes_nothing() -> None:
+async def test_without_a_preference_none_is_returned_and_a_start_changes_nothing() -> None:
     plugin = Leds()
     assert await plugin.prefer(["a"], [], 1) == ()
     await plugin.pre_start(["a"])

@@ -140,7 +140,7 @@ async def test_a_device_is_for_one_claim_unless_the_author_says_otherwise(
     assert ("n1/red is prepared for claim default/first" in error) is exclusive
 
 
-async def test_what_is_known_later_of_a_prepared_device_is_said_anew(root: Path, store: Store) -> None:
+async def test_metadata_of_a_prepared_device_can_be_updated(root: Path, store: Store) -> None:
     driver, ref = Leds(), await allocated(store, "red")
     red = DeviceResult(request=RequestRef("gpu"), pool=PoolName("n1"), device=DeviceName("red"))
     file = MetadataFiles(Leds.name, options(root).data(Leds.name), root / "cdi").path(ref.uid, "gpu")
@@ -156,7 +156,7 @@ async def test_what_is_known_later_of_a_prepared_device_is_said_anew(root: Path,
     assert found.requests[0].devices[0].attributes["brightness"].int_ == 7
 
 
-async def test_nothing_is_said_anew_while_device_metadata_are_switched_off(root: Path, store: Store) -> None:
+async def test_no_metadata_is_updated_while_device_metadata_is_disabled(root: Path, store: Store) -> None:
     driver, ref = Leds(), await allocated(store, "red")
     async with at_work(driver, root, store):
         await driver.update_metadata(ref, [Prepared(DeviceResult(request=RequestRef("gpu")))])
@@ -323,7 +323,7 @@ async def test_errors_in_the_background_come_to_the_author(root: Path, store: St
     assert told[0] == ("bus busy", "devices not published")
 
 
-async def test_a_driver_that_fails_to_hear_of_an_error_goes_on(root: Path, store: Store) -> None:
+async def test_a_driver_whose_error_handler_fails_keeps_running(root: Path, store: Store) -> None:
     class Careless(Leds):
         async def devices(self) -> AsyncIterator[Devices]:
             yield [Device("Not a name")]  # told by the publisher
@@ -340,7 +340,7 @@ async def test_a_driver_that_fails_to_hear_of_an_error_goes_on(root: Path, store
 
 
 @pytest.mark.parametrize(("says", "told"), [(False, True), (True, False)])
-async def test_a_driver_that_names_no_devices_for_long_is_told_that_nothing_is_published(
+async def test_a_driver_without_a_list_for_long_is_warned_that_nothing_is_published(
     root: Path, store: Store, says: bool, told: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Slow(Leds):
@@ -353,11 +353,11 @@ async def test_a_driver_that_names_no_devices_for_long_is_told_that_nothing_is_p
     async with at_work(Slow(), root, store, clock=clock):
         await anyio.wait_all_tasks_blocked()
         await clock.advance(10)
-    text = "devices() has said nothing yet: nothing is published before its first list"
+    text = "devices() has not yielded a list yet: nothing is published before the first one"
     assert (text in caplog.messages) is told
 
 
-async def test_health_of_devices_that_are_not_published_is_told_with_a_warning_once(
+async def test_health_of_unpublished_devices_causes_one_warning(
     root: Path, store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     go_on, heard = anyio.Event(), anyio.Event()
@@ -388,7 +388,7 @@ async def test_health_of_devices_that_are_not_published_is_told_with_a_warning_o
         ({1: Pool()}, "1 is not the name of a pool"),
     ],
 )
-async def test_what_is_no_list_of_devices_is_told_as_such(root: Path, store: Store, given: Any, text: str) -> None:
+async def test_a_value_other_than_a_list_is_reported(root: Path, store: Store, given: Any, text: str) -> None:
     told: list[str] = []
     heard = anyio.Event()
 
@@ -452,5 +452,5 @@ async def test_the_endpoint_is_absolute_wherever_the_driver_was_started(
 
 
 async def test_an_instance_whose_name_can_be_in_no_file_name_is_refused(root: Path, store: Store) -> None:
-    with pytest.raises(InvalidInput, match=r"'a/b' cannot tell instances of led.example.com apart"):
+    with pytest.raises(InvalidInput, match=r"'a/b' cannot name an instance of led.example.com"):
         await Leds().run(options(root, "a/b"), store)

@@ -77,9 +77,7 @@ async def test_unprepare_answers_for_each_and_no_error_is_empty(root: Path, serv
 
 
 @BOTH
-async def test_an_error_that_is_no_text_is_told_as_far_as_it_is_and_spoils_no_other_answer(
-    root: Path, service: DraService
-) -> None:
+async def test_an_error_that_is_not_utf_8_does_not_affect_other_answers(root: Path, service: DraService) -> None:
     strange = ClaimRef("default", "strange", "u-3")
 
     class Strange(Author):

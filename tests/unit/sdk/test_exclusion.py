@@ -151,7 +151,7 @@ async def test_two_instances_in_one_process_exclude_each_other(path: Path) -> No
 
 
 @pytest.mark.spec("DN-5.6c")
-async def test_an_instance_waits_for_another_process_and_goes_on_when_that_is_killed(path: Path) -> None:
+async def test_an_instance_waits_for_another_process_and_continues_when_that_is_killed(path: Path) -> None:
     order: list[str] = []
     with held_by_another_process(path) as process:
         assert holder_kind(path) == fcntl.F_WRLCK
@@ -176,7 +176,7 @@ async def test_a_process_that_has_it_keeps_others_out(path: Path) -> None:
         assert holder_kind(path) == fcntl.F_WRLCK  # still: closing a file takes no lock of another away
 
 
-async def test_who_is_cancelled_while_waiting_leaves_no_lock(path: Path) -> None:
+async def test_a_cancelled_waiter_leaves_no_lock(path: Path) -> None:
     waiting = Exclusion(path)
     async with Exclusion(path):
         async with anyio.create_task_group() as tasks:
@@ -189,7 +189,7 @@ async def test_who_is_cancelled_while_waiting_leaves_no_lock(path: Path) -> None
         assert holder_kind(path) == fcntl.F_WRLCK
 
 
-async def test_many_who_are_cancelled_leave_one_thread_and_the_next_one_takes_it_over(path: Path) -> None:
+async def test_cancelled_waiters_leave_one_thread_for_the_next_waiter(path: Path) -> None:
     waiting = Exclusion(path)
     async with Exclusion(path):
         for _ in range(20):
@@ -205,7 +205,7 @@ async def test_many_who_are_cancelled_leave_one_thread_and_the_next_one_takes_it
     assert holder_kind(path) == fcntl.F_UNLCK
 
 
-async def test_who_is_cancelled_with_the_lock_on_its_way_leaves_no_lock(path: Path) -> None:
+async def test_a_waiter_that_is_cancelled_while_it_gets_the_lock_leaves_no_lock(path: Path) -> None:
     """The thread has it, and says so to a task that is no longer interested."""
     entered = 0
 
@@ -228,7 +228,7 @@ async def test_who_is_cancelled_with_the_lock_on_its_way_leaves_no_lock(path: Pa
     assert entered < 20
 
 
-async def test_who_fails_in_the_block_leaves_no_lock(path: Path) -> None:
+async def test_an_error_in_the_block_releases_the_lock(path: Path) -> None:
     mine = Exclusion(path)
     with pytest.raises(ZeroDivisionError):
         async with mine:
@@ -262,7 +262,7 @@ async def test_a_kernel_without_such_locks_takes_flock(path: Path, monkeypatch: 
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-async def test_a_directory_that_is_missing_is_told_with_what_to_do(tmp_path: Path) -> None:
+async def test_a_missing_directory_is_reported_with_what_to_do(tmp_path: Path) -> None:
     mine = Exclusion(tmp_path / "none" / LOCK_NAME)
     for _ in range(2):
         with pytest.raises(Unavailable) as e:

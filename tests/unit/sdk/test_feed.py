@@ -85,7 +85,7 @@ async def passed(busy: Busy, clock: FakeClock, seconds: float) -> list[Exception
     return problems
 
 
-async def test_who_answers_and_fails_at_once_is_asked_less_and_less_often() -> None:
+async def test_a_generator_that_fails_at_once_is_called_with_growing_delays() -> None:
     clock = FakeClock()
     busy = Busy(clock, 0)
     await passed(busy, clock, 100)
@@ -98,14 +98,14 @@ async def test_the_same_error_is_reported_once_a_minute() -> None:
     assert len(await passed(busy, clock, 300)) == 5 and len(busy.asked) == 10
 
 
-async def test_who_answered_for_long_enough_is_asked_again_soon() -> None:
+async def test_a_generator_that_ran_long_is_called_again_soon() -> None:
     clock = FakeClock()
     busy = Busy(clock, 61)
     problems = await passed(busy, clock, 3 * 62)
     assert busy.asked == [0, 62, 124, 186] and len(problems) == 3
 
 
-async def test_who_ends_without_an_answer_is_told_so_and_asked_again() -> None:
+async def test_a_generator_that_ends_without_an_answer_is_reported_and_called_again() -> None:
     lists = iter([[], [], [[1]]])
 
     async def devices() -> AsyncIterator[list[int]]:
@@ -140,7 +140,7 @@ async def test_it_is_said_that_nothing_was_said_for_a_while(step: str, caplog: p
     assert caplog.messages == (["not heard of"] if step == "nothing" else [])
 
 
-async def test_what_cannot_be_taken_is_reported_too() -> None:
+async def test_errors_of_the_consumer_are_reported() -> None:
     answers = iter([[1], [2]])
 
     async def ask() -> AsyncIterator[list[int]]:
@@ -158,7 +158,7 @@ async def test_what_cannot_be_taken_is_reported_too() -> None:
     assert taken == [2] and len(problems) == 1
 
 
-async def test_who_never_waits_lets_others_work() -> None:
+async def test_a_generator_that_never_waits_does_not_block_others() -> None:
     """Ten thousand lists in a second, say."""
 
     async def ask() -> AsyncIterator[int]:
@@ -180,7 +180,7 @@ async def test_who_never_waits_lets_others_work() -> None:
     assert len(taken) == 100 and not problems and seen[0] < seen[-1] < 100
 
 
-async def test_who_cancels_a_task_of_its_own_is_asked_again() -> None:
+async def test_a_generator_that_cancels_its_own_task_is_called_again() -> None:
     asked: list[int] = []
 
     async def ask() -> AsyncIterator[int]:

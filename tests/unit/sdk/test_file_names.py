@@ -10,7 +10,7 @@ BAD = ["", "/", "a/b", "..", ".", "../../etc/passwd", "a_b", "a b", "a\0", "a\n"
 
 
 @pytest.mark.parametrize("uid", BAD)
-def test_what_could_be_a_path_is_no_uid(uid: str) -> None:
+def test_a_uid_must_not_be_a_path(uid: str) -> None:
     with pytest.raises(InvalidInput, match="is not a claim's UID"):
         check_uid(uid)
 
@@ -21,13 +21,13 @@ def test_every_uuid_is_a_uid(uid: str) -> None:
 
 
 @pytest.mark.parametrize("driver", [*BAD, "Upper.example.com", "a" * 64])
-def test_what_is_no_dns_name_is_no_driver(driver: str) -> None:
+def test_a_driver_name_must_be_a_dns_name(driver: str) -> None:
     with pytest.raises(InvalidInput, match="cannot be a driver's name"):
         check_driver(driver)
 
 
 @pytest.mark.parametrize("request_name", ["", "/", "/a", "a/", "a/b/c", "../a", "..", "a/..", "A", "a.b"])
-def test_what_could_be_a_path_is_no_request(request_name: str) -> None:
+def test_a_request_must_not_be_a_path(request_name: str) -> None:
     with pytest.raises(InvalidInput, match="is not the name of a request"):
         main_request(request_name)
 

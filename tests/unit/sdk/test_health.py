@@ -71,9 +71,9 @@ async def test_a_device_without_a_timeout_has_that_of_the_node() -> None:
     ("report", "text"),
     [
         (DeviceHealth("", "red"), "both the pool and the device need a name"),
-        (DeviceHealth("pool", "red", "healthy"), "it is one of Healthy, Unhealthy, Unknown"),
-        (DeviceHealth("pool", "red", timeout=-1), "timeout of -1 s makes no sense"),
-        (DeviceHealth("pool", "red", timeout=1 << 63), "timeout of 9223372036854775808 s makes no sense"),
+        (DeviceHealth("pool", "red", "healthy"), "expected one of Healthy, Unhealthy, Unknown"),
+        (DeviceHealth("pool", "red", timeout=-1), "timeout of -1 s is not valid"),
+        (DeviceHealth("pool", "red", timeout=1 << 63), "timeout of 9223372036854775808 s is not valid"),
         (DeviceHealth("pool", "red", timeout=cast(int, 2.5)), "timeout: Expected `int`, got `float`"),
         (DeviceHealth("pool", "red", message=cast(str, None)), "message: Expected `str`, got `null`"),
         (DeviceHealth("pool", "red", cast(str, ["Healthy"])), "health: Expected `str`, got `array`"),
@@ -92,7 +92,7 @@ async def test_what_the_node_could_not_understand_is_refused_and_the_last_list_s
     assert health.board.value == (HOT,)
 
 
-async def test_a_report_that_is_in_no_list_is_told_as_such() -> None:
+async def test_a_report_outside_a_list_is_reported() -> None:
     with pytest.raises(InvalidInput, match=r"health\(\) gave DeviceHealth.*, expected a list of DeviceHealth"):
         HealthService().show(cast(list[DeviceHealth], HOT))
 

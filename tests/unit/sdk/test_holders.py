@@ -47,7 +47,7 @@ async def test_a_device_of_that_name_in_another_pool_is_another_device(holders: 
     await holders.take(claim("second", "red", pool="n2"))
 
 
-async def test_shares_of_a_device_are_told_apart(holders: Holders) -> None:
+async def test_shares_of_a_device_are_distinguished(holders: Holders) -> None:
     await holders.take(claim("first", "red", shareID="s-1"))
     await holders.take(claim("second", "red", shareID="s-2"))
     with pytest.raises(InUse, match="n1/red/s-1"):
@@ -95,7 +95,7 @@ async def test_a_released_claim_leaves_no_file_behind_not_even_an_unfinished_one
     assert list(holders.directory.iterdir()) == []
 
 
-async def test_a_damaged_file_keeps_nobody_from_working(holders: Holders) -> None:
+async def test_a_damaged_file_does_not_block_other_claims(holders: Holders) -> None:
     await holders.take(claim("first", "red"))
     (holders.directory / "first-0000.json").write_text("{")
     await holders.take(claim("second", "red"))
@@ -108,7 +108,7 @@ async def test_a_uid_that_would_leave_the_directory_is_refused(holders: Holders)
         await holders.release("../first")
 
 
-async def test_a_directory_that_cannot_be_is_told_of(root: Path) -> None:
+async def test_an_invalid_directory_is_reported(root: Path) -> None:
     (root / "held").touch()
     with pytest.raises(Unavailable, match="cannot be"):
         await Holders(root / "held").take(claim("first", "red"))

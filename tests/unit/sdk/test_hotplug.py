@@ -60,7 +60,7 @@ async def watching(*directories: Path, **options: Any) -> AsyncIterator[Watcher]
         tasks.cancel_scope.cancel()
 
 
-async def test_it_begins_at_once_and_goes_on_with_every_change(root: Path) -> None:
+async def test_it_yields_at_once_and_after_every_change(root: Path) -> None:
     async with watching(root) as watcher:
         (root / "tty0").touch()
         await watcher.settles()
@@ -82,7 +82,7 @@ async def test_many_events_are_one_change(root: Path) -> None:
         assert watcher.count == 3
 
 
-async def test_any_of_several_directories_may_change_also_one_that_is_still_missing(root: Path) -> None:
+async def test_any_of_several_directories_may_change_even_a_missing_one(root: Path) -> None:
     (root / "a").mkdir()
     async with watching(root / "a", root / "serial" / "by-id") as watcher:
         (root / "serial" / "by-id").mkdir(parents=True)
@@ -128,9 +128,7 @@ class Kernel:
         return await self._heard.receive()
 
 
-async def test_the_kernel_is_heard_about_the_subsystems_that_matter(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_only_events_of_the_chosen_subsystems_count(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     say, heard = anyio.create_memory_object_stream[Uevent | None](10)
     monkeypatch.setattr(hotplug, "UeventSocket", lambda: Kernel(heard))
     with say:
@@ -162,11 +160,11 @@ async def test_events_without_end_do_not_keep_a_change_back(root: Path, monkeypa
             await watcher.until(2)
 
 
-async def test_who_may_not_hear_the_kernel_is_told_once_and_watches_directories(
+async def test_without_uevents_one_warning_is_logged_and_directories_are_watched(
     root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def forbidden() -> None:
-        raise Unavailable("uevents cannot be heard: Operation not permitted")
+        raise Unavailable("uevents cannot be received: Operation not permitted")
 
     monkeypatch.setattr(hotplug, "UeventSocket", forbidden)
     with caplog.at_level(logging.WARNING):

@@ -31,7 +31,7 @@ def test_a_name_stays_when_a_better_one_becomes_free() -> None:
     assert identities.of({"b": TWO}) == {"b": "port-2"}
 
 
-def test_who_went_is_a_newcomer_when_it_is_back() -> None:
+def test_a_device_that_returns_is_a_new_device() -> None:
     identities = Identities()
     identities.of({"a": ONE})
     identities.of({"b": TWO})
@@ -69,7 +69,7 @@ def test_an_instance_sees_what_another_has_named(root: Path) -> None:
     assert new.of({"a": ONE, "b": TWO}) == old.of({"a": ONE, "b": TWO}) == {"a": "serial", "b": "port-2"}
 
 
-def test_a_damaged_file_is_told_and_takes_no_name_from_who_has_one(root: Path) -> None:
+def test_a_damaged_file_is_reported_and_known_names_stay(root: Path) -> None:
     file = root / "identities.json"
     identities = Identities(file)
     identities.of({"a": ONE})
@@ -81,7 +81,7 @@ def test_a_damaged_file_is_told_and_takes_no_name_from_who_has_one(root: Path) -
 
 
 @pytest.mark.parametrize("serial", ["C3", "A1"])
-def test_a_stick_that_was_replaced_while_nobody_looked_is_a_newcomer(root: Path, serial: str) -> None:
+def test_a_replaced_stick_is_a_new_device(root: Path, serial: str) -> None:
     """Also where it has the number of the one before it."""
     usb, file = FakeUsb(root), root / "identities.json"
     usb.plug("1", "0403", "6001", serial="A1")

@@ -14,7 +14,8 @@ from anyio.abc import TaskStatus
 from anyio.lowlevel import checkpoint
 
 from devlet.errors import Unavailable
-from devlet.kit.dir_watch import Anew, Change, Found, Gone
+from devlet.kit.changes import Changes
+from devlet.kit.dir_watch import Change, Found, Gone, Rescanned
 from devlet.kit.parts import running
 from devlet.plugins.device_plugin import Offer
 from devlet.plugins.registration_client import connected_client
@@ -37,26 +38,23 @@ class Node:
         self.offers: list[Offer] = []
         self.refused = 0
         self.refuses = ""
-        self._changed = anyio.Event()
+        self._changes = Changes()
 
     def running(self) -> AbstractAsyncContextManager[None]:
         return running(RegistrationServer(self.directory, self._register).run)
 
     async def heard(self, count: int) -> None:
-        while len(self.offers) < count:
-            await self._changed.wait()
+        await self._changes.until(lambda: len(self.offers) >= count)
 
     async def said_no(self, count: int) -> None:
-        while self.refused < count:
-            await self._changed.wait()
+        await self._changes.until(lambda: self.refused >= count)
 
     async def _register(self, offer: Offer) -> None:
         if self.refuses:
             self.refused += 1
         else:
             self.offers.append(offer)
-        self._changed.set()
-        self._changed = anyio.Event()
+        self._changes.notify()
         if self.refuses:
             raise Unavailable(self.refuses)
 
@@ -114,7 +112,7 @@ def bound(path: Path) -> os.stat_result:
 
 def changed(path: Path, *changes: Change) -> tuple[int, bool]:
     kubelet = KubeletSocket(path)
-    kubelet.apply([Anew(), Found(path, path.stat())])
+    kubelet.apply([Rescanned(), Found(path, path.stat())])
     kubelet.apply(changes)
     return kubelet.generation, kubelet.is_there
 
@@ -123,7 +121,12 @@ def test_a_kubelet_socket_that_is_merely_seen_again_is_the_same(root: Path) -> N
     path = root / "kubelet.sock"
     found = Found(path, bound(path))
     assert changed(path) == (1, True)
-    assert changed(path, found) == changed(path, Anew(), found) == changed(path, Anew(lost=True), found) == (1, True)
+    assert (
+        changed(path, found)
+        == changed(path, Rescanned(), found)
+        == changed(path, Rescanned(lost=True), found)
+        == (1, True)
+    )
 
 
 def test_a_kubelet_socket_that_went_away_in_between_is_another_one_with_the_same_inode(root: Path) -> None:
@@ -138,12 +141,12 @@ def test_when_events_were_lost_a_socket_of_another_time_is_another_one(root: Pat
     path = root / "kubelet.sock"
     bound(path)
     kubelet = KubeletSocket(path)
-    kubelet.apply([Anew(), Found(path, path.stat())])
+    kubelet.apply([Rescanned(), Found(path, path.stat())])
     path.chmod(0o600)
-    kubelet.apply([Anew(), Found(path, path.stat())])
+    kubelet.apply([Rescanned(), Found(path, path.stat())])
     assert kubelet.generation == 1
     path.chmod(0o660)
-    kubelet.apply([Anew(lost=True), Found(path, path.stat())])
+    kubelet.apply([Rescanned(lost=True), Found(path, path.stat())])
     assert kubelet.generation == 2
 
 
@@ -151,18 +154,18 @@ def test_a_kubelet_socket_that_was_missing_in_a_look_around_is_another_one_later
     path = root / "kubelet.sock"
     found = Found(path, bound(path))
     kubelet = KubeletSocket(path)
-    kubelet.apply([Anew(), found])
-    kubelet.apply([Anew()])
+    kubelet.apply([Rescanned(), found])
+    kubelet.apply([Rescanned()])
     assert not kubelet.is_there
     kubelet.apply([found])
     assert (kubelet.generation, kubelet.is_there) == (2, True)
 
 
-def test_other_files_and_files_that_are_no_sockets_are_not_the_kubelets(root: Path) -> None:
+def test_only_a_socket_of_the_right_name_is_the_kubelets(root: Path) -> None:
     path = root / "kubelet.sock"
     path.touch()
     kubelet = KubeletSocket(path)
-    kubelet.apply([Anew(), Found(path, path.stat()), Found(root / "other.sock", bound(root / "other.sock"))])
+    kubelet.apply([Rescanned(), Found(path, path.stat()), Found(root / "other.sock", bound(root / "other.sock"))])
     assert not kubelet.is_there
 
 
@@ -180,7 +183,7 @@ async def test_it_waits_for_the_kubelet_and_says_so_once(
 
 
 @pytest.mark.spec("DP-3.3")
-async def test_a_refusal_is_told_and_tried_again_with_growing_pauses(
+async def test_a_refusal_is_reported_and_retried_with_growing_delays(
     root: Path, node: Node, clock: FakeClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     node.refuses = "not now"
@@ -196,7 +199,7 @@ async def test_a_refusal_is_told_and_tried_again_with_growing_pauses(
         await clock.advance(10)
         await node.heard(1)
     assert all(1.5 * one < other for one, other in pairwise(pauses))
-    [record, *_] = [each for each in caplog.records if each.message == "registration failed, tried again"]
+    [record, *_] = [each for each in caplog.records if each.message == "registration failed, retrying"]
     assert record.__dict__["facts"]["err"] == "not now"
 
 
@@ -219,7 +222,7 @@ async def test_a_new_kubelet_is_not_kept_waiting_for_what_the_old_one_refused(
 
 
 @pytest.mark.spec("DP-9.03")
-async def test_a_plugin_whose_list_nobody_follows_registers_again(root: Path, node: Node, clock: FakeClock) -> None:
+async def test_a_plugin_whose_list_has_no_reader_registers_again(root: Path, node: Node, clock: FakeClock) -> None:
     async with node.running(), plugin(root, clock) as one:
         await node.heard(1)
         await clock.sleeping(1)
@@ -232,7 +235,7 @@ async def test_a_plugin_whose_list_nobody_follows_registers_again(root: Path, no
         assert one.lives == 1
 
 
-async def test_without_its_socket_it_is_not_registered_but_served_anew(
+async def test_without_its_socket_it_is_served_again_before_it_registers(
     root: Path, node: Node, clock: FakeClock
 ) -> None:
     async with node.running(), plugin(root, clock) as one:
@@ -269,7 +272,7 @@ async def test_a_call_that_is_never_answered_can_be_left(root: Path, clock: Fake
 
 
 @pytest.mark.spec("DP-2.6")
-async def test_who_is_found_says_what_it_serves_where(root: Path, clock: FakeClock) -> None:
+async def test_a_found_plugin_reports_its_type_name_and_endpoint(root: Path, clock: FakeClock) -> None:
     async with plugin(root, clock, found=True):
         async with connected_client(root / "led.sock") as client:
             said = await client.info()
@@ -278,7 +281,7 @@ async def test_who_is_found_says_what_it_serves_where(root: Path, clock: FakeClo
 
 
 @pytest.mark.spec("DP-9.26")
-async def test_who_was_found_and_is_followed_no_more_makes_its_socket_anew(root: Path, clock: FakeClock) -> None:
+async def test_a_found_plugin_without_a_reader_creates_its_socket_again(root: Path, clock: FakeClock) -> None:
     async with plugin(root, clock, found=True) as one:
         one.followed = False
         await clock.sleeping(1)
@@ -294,7 +297,7 @@ async def test_who_was_found_and_is_followed_no_more_makes_its_socket_anew(root:
         assert one.lives == 2
 
 
-async def test_who_is_found_serves_anew_when_its_socket_was_removed(root: Path, clock: FakeClock) -> None:
+async def test_a_found_plugin_serves_again_when_its_socket_was_removed(root: Path, clock: FakeClock) -> None:
     async with plugin(root, clock, found=True) as one:
         (root / "led.sock").unlink()
         await one.served(2)

@@ -67,8 +67,8 @@ class TestVersions:
         assert MetadataFiles(DRIVER, tmp_path, tmp_path, asked).versions == (V1ALPHA1,)
 
     @pytest.mark.parametrize("asked", [["metadata.resource.k8s.io/v99"], []])
-    def test_none_that_is_known_is_an_error(self, tmp_path: Path, asked: list[str]) -> None:
-        with pytest.raises(InvalidInput, match=f"asked for {', '.join(asked) or 'none'}, known {V1ALPHA1}"):
+    def test_no_supported_version_is_an_error(self, tmp_path: Path, asked: list[str]) -> None:
+        with pytest.raises(InvalidInput, match=f"asked for {', '.join(asked) or 'none'}, supported {V1ALPHA1}"):
             MetadataFiles(DRIVER, tmp_path, tmp_path, asked)
 
 
@@ -178,16 +178,14 @@ class TestPrepared:
 
 @pytest.mark.spec("DN-11.24b")
 class TestBetterThanTheReference:
-    def test_a_claim_made_anew_under_its_name_does_not_meet_the_files_of_the_old_one(
-        self, files: MetadataFiles
-    ) -> None:
+    def test_a_new_claim_of_the_same_name_does_not_get_the_files_of_the_old_one(self, files: MetadataFiles) -> None:
         files.write(claim(), [MODEL])
         files.write(claim("uid-2"), [prepared("gpu-1")])
         files.remove(UID)
         assert read(files.path("uid-2", "gpu")).metadata.uid == "uid-2"
         assert files.leftovers() == {"uid-2"}
 
-    def test_who_has_the_file_mounted_sees_an_update_of_any_length(self, files: MetadataFiles, tmp_path: Path) -> None:
+    def test_a_reader_of_the_file_sees_updates_of_any_length(self, files: MetadataFiles, tmp_path: Path) -> None:
         files.write(claim(), [prepared("gpu-0")])
         with open(files.path(UID, "gpu"), "rb") as reader:
             for update in ([MODEL], [prepared("gpu-0")]):
@@ -216,12 +214,12 @@ class TestBetterThanTheReference:
         files.write(claim(), [prepared("gpu-0")])
         assert read(files.path(UID, "gpu")) == after
 
-    def test_generations_go_on_when_a_prepare_says_something_else(self, files: MetadataFiles) -> None:
+    def test_the_generation_increases_when_a_prepare_has_other_metadata(self, files: MetadataFiles) -> None:
         files.write(claim(), [prepared("gpu-0")])
         files.write(claim(), [MODEL])
         assert read(files.path(UID, "gpu")).metadata.generation == 2
 
-    def test_a_file_that_others_have_broken_is_written_anew(self, files: MetadataFiles) -> None:
+    def test_a_file_that_another_program_damaged_is_written_again(self, files: MetadataFiles) -> None:
         files.write(claim(), [MODEL])
         files.path(UID, "gpu").write_text("{")
         files.write(claim(), [MODEL])
@@ -244,7 +242,7 @@ class TestCleanup:
         files.remove(UID)
         assert len(tree(tmp_path)) == 4
 
-    def test_a_claim_that_never_was_and_one_that_is_gone_are_fine(self, files: MetadataFiles) -> None:
+    def test_unpreparing_an_unknown_or_deleted_claim_succeeds(self, files: MetadataFiles) -> None:
         files.remove("unknown")
         files.write(claim(), [MODEL])
         files.remove(UID)
@@ -300,7 +298,7 @@ def test_a_pods_name_for_a_claim_that_is_a_path_is_refused(files: MetadataFiles)
         files.write(claim(pod_claim="../../etc"), [MODEL])
 
 
-def test_what_cannot_be_written_is_told_with_the_claim_and_the_file(files: MetadataFiles, tmp_path: Path) -> None:
+def test_a_failed_write_is_reported_with_the_claim_and_the_file(files: MetadataFiles, tmp_path: Path) -> None:
     (tmp_path / "plugin").touch()
     with pytest.raises(
         Unavailable, match=r"claim default/my-claim: .*metadata.json cannot be written: Not a directory"
@@ -322,5 +320,5 @@ def test_where_a_file_is_in_the_place_of_a_directory_there_is_nothing_to_remove(
 @pytest.mark.parametrize("value", [1.5, None, {"string": "LX"}, [1.5], ["a", 1]])
 def test_an_attribute_of_no_known_type_is_named(files: MetadataFiles, value: Any) -> None:
     """It is the author's mistake; containers start without metadata then."""
-    with pytest.raises(InvalidInput, match=r"device n1/gpu-0: metadata model: .* is no text, whole number"):
+    with pytest.raises(InvalidInput, match=r"device n1/gpu-0: metadata model: .* is not a string, integer"):
         files.write(claim(), [prepared("gpu-0", metadata={"model": value})])

@@ -64,7 +64,7 @@ async def test_generators_and_other_iterators_are_asked_alike(ask: Callable[[], 
 @pytest.mark.parametrize(
     ("ask", "text"), [(forgot_to_yield, "forgot_to_yield.*coroutine"), (forgot_async, "forgot_async.*generator")]
 )
-async def test_a_method_that_is_no_asynchronous_generator_is_named(ask: Any, text: str) -> None:
+async def test_a_method_that_is_not_an_asynchronous_generator_is_named(ask: Any, text: str) -> None:
     with pytest.raises(TypeError, match=f"{text}.*`async def` and `yield`"):
         async with aclosing(answers(ask)) as found:
             await anext(found)
@@ -75,7 +75,7 @@ async def test_a_task_that_the_author_cancelled_is_an_ordinary_error() -> None:
         raise asyncio.CancelledError
 
 
-async def test_a_group_with_such_a_task_in_it_is_one_too() -> None:
+async def test_a_group_with_such_a_cancellation_is_an_error() -> None:
     group = BaseExceptionGroup("tasks", [asyncio.CancelledError(), OSError("the lamp is gone")])
     with pytest.raises(RuntimeError, match="the lamp is gone"), contained("prepare()"):
         raise group
@@ -158,7 +158,7 @@ async def is_async(error: Exception, doing: str) -> None:
 
 
 @pytest.mark.parametrize(("listen", "text"), [(fails, "KeyError: 'listing'"), (is_async, "`def`, not `async def`")])
-def test_an_author_who_fails_to_hear_of_an_error_does_no_harm_and_the_error_is_logged(
+def test_a_failing_error_handler_is_harmless_and_both_errors_are_logged(
     listen: Any, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     heard(listen)(OSError("bus busy"), "listing")
@@ -168,7 +168,7 @@ def test_an_author_who_fails_to_hear_of_an_error_does_no_harm_and_the_error_is_l
 
 
 @pytest.mark.parametrize("given", [None, "red", Device("red"), 7])
-def test_what_is_no_list_is_told_with_what_was_expected(given: object) -> None:
+def test_a_value_that_is_not_a_list_is_reported_with_what_was_expected(given: object) -> None:
     with pytest.raises(InvalidInput, match=r"^devices\(\) gave .*, expected a list of Device$"):
         listed(given, "devices()", "Device")
 
@@ -202,7 +202,7 @@ async def test_a_call_that_is_cancelled_from_without_stays_so(cancel_first: bool
         (ExceptionGroup("tasks", [OSError("lamp"), ExceptionGroup("more", [NotFound("wire")])]), "OSError: lamp; wire"),
     ],
 )
-def test_an_error_is_told_by_what_went_wrong(error: BaseException, text: str) -> None:
+def test_an_error_is_described_by_its_message(error: BaseException, text: str) -> None:
     assert described(error) == text
 
 

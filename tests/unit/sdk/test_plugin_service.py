@@ -48,7 +48,7 @@ def listing(*ids: str) -> DeviceList:
     return device_list(LED, map(PluginDevice, ids))
 
 
-class Desk:
+class ServicePart:
     def __init__(self, *ids: str, optional: Optional = Optional(), plugin: Leds | None = None) -> None:
         self.leds = plugin or Leds()
         self.board: Board[DeviceList] = Board()
@@ -83,48 +83,48 @@ def ids(blob: bytes) -> list[str]:
 @pytest.mark.parametrize("pre_start", [False, True])
 @pytest.mark.parametrize("preferred", [False, True])
 async def test_the_options_are_those_of_the_plugin(pre_start: bool, preferred: bool) -> None:
-    desk = Desk(optional=Optional(pre_start, preferred))
-    options = pb.DevicePluginOptions.FromString(await desk.ask("GetDevicePluginOptions", b""))
+    service = ServicePart(optional=Optional(pre_start, preferred))
+    options = pb.DevicePluginOptions.FromString(await service.ask("GetDevicePluginOptions", b""))
     assert options.pre_start_required is pre_start
     assert options.get_preferred_allocation_available is preferred
 
 
 @pytest.mark.spec("DP-8.07")
 async def test_every_stream_begins_with_the_newest_list_and_goes_at_its_own_pace() -> None:
-    desk = Desk("a")
-    early = desk.stream()
+    service = ServicePart("a")
+    early = service.stream()
     assert ids(await anext(early)) == ["a"]
-    desk.board.show(listing("a", "b"))
-    late = desk.stream()
+    service.board.show(listing("a", "b"))
+    late = service.stream()
     assert ids(await anext(late)) == ["a", "b"]
-    desk.board.show(listing("c"))
+    service.board.show(listing("c"))
     assert ids(await anext(early)) == ["c"]  # who was slow gets no list that is out of date
     assert ids(await anext(late)) == ["c"]
-    assert desk.board.readers == 2
+    assert service.board.readers == 2
     await early.aclose()
     await late.aclose()
-    assert desk.board.readers == 0
+    assert service.board.readers == 0
 
 
 async def test_each_container_request_is_allocated_for_itself() -> None:
-    desk = Desk("a", "b", "c")
-    desk.leds.grant = Grant(env={"X": "1"})
-    one, other = await desk.allocate(["a", "b"], ["c"])
-    assert desk.leds.calls == [("allocate", "a", "b"), ("allocate", "c")]
+    service = ServicePart("a", "b", "c")
+    service.leds.grant = Grant(env={"X": "1"})
+    one, other = await service.allocate(["a", "b"], ["c"])
+    assert service.leds.calls == [("allocate", "a", "b"), ("allocate", "c")]
     assert one.envs == other.envs == {"X": "1"}
 
 
 @pytest.mark.spec("DP-8.08")
 async def test_a_grant_is_passed_on_with_paths_of_the_host_where_none_is_given() -> None:
-    desk = Desk("a")
-    desk.leds.grant = Grant(
+    service = ServicePart("a")
+    service.leds.grant = Grant(
         env={"X": "1"},
         devices=["/dev/a", DeviceNode("/dev/b", "/dev/c", "rwm")],
         mounts=[Mount("/d"), Mount("/e", "/f", read_only=False)],
         annotations={"k": "v"},
         cdi_devices=["example.com/led=a"],
     )
-    [answer] = await desk.allocate(["a"])
+    [answer] = await service.allocate(["a"])
     assert answer == pb.ContainerAllocateResponse(
         envs={"X": "1"},
         devices=[
@@ -157,10 +157,10 @@ async def test_a_grant_is_passed_on_with_paths_of_the_host_where_none_is_given()
     ],
 )
 async def test_a_grant_that_no_runtime_could_use_is_the_plugins_mistake(grant: Any, problem: str) -> None:
-    desk = Desk("a")
-    desk.leds.grant = grant
+    service = ServicePart("a")
+    service.leds.grant = grant
     with pytest.raises((TypeError, ValueError, DevletError), match=problem):
-        await desk.allocate(["a"])
+        await service.allocate(["a"])
 
 
 class NotAsync(Leds):
@@ -175,14 +175,14 @@ class NotAsync(Leds):
 
 
 async def test_a_method_without_async_is_named() -> None:
-    desk = Desk("a", plugin=NotAsync())
+    service = ServicePart("a", plugin=NotAsync())
     expected = "expected `async def` and `return`"
     with pytest.raises(TypeError, match=rf"NotAsync.allocate\(\) gave a Grant, {expected}"):
-        await desk.allocate(["a"])
+        await service.allocate(["a"])
     with pytest.raises(TypeError, match=rf"NotAsync.prefer\(\) gave a tuple, {expected}"):
-        await desk.prefer(["a"], [], 1)
+        await service.prefer(["a"], [], 1)
     with pytest.raises(TypeError, match=rf"NotAsync.pre_start\(\) gave a NoneType, {expected}"):
-        await desk.ask("PreStartContainer", pb.PreStartContainerRequest(devices_ids=["a"]))
+        await service.ask("PreStartContainer", pb.PreStartContainerRequest(devices_ids=["a"]))
 
 
 class Ends(Leds):
@@ -192,55 +192,55 @@ class Ends(Leds):
 
 async def test_a_call_that_would_end_the_process_is_refused() -> None:
     with pytest.raises(RuntimeError, match=r"Ends.allocate\(\) called sys.exit: raise an error instead: .*no lamp"):
-        await Desk("a", plugin=Ends()).allocate(["a"])
+        await ServicePart("a", plugin=Ends()).allocate(["a"])
 
 
 async def test_nothing_is_allocated_if_one_container_asks_for_what_is_not_there() -> None:
-    desk = Desk("a")
+    service = ServicePart("a")
     with pytest.raises(NotFound, match=r"example.com/led has no device b: it is not in the newest list"):
-        await desk.allocate(["a"], ["b"])
-    assert desk.leds.calls == []
+        await service.allocate(["a"], ["b"])
+    assert service.leds.calls == []
 
 
 @pytest.mark.parametrize(("asked", "problem"), [([], "names no device"), (["a", "a"], "names a device twice: a, a")])
 async def test_a_request_for_nothing_or_for_the_same_twice_is_refused(asked: list[str], problem: str) -> None:
-    desk = Desk("a")
+    service = ServicePart("a")
     with pytest.raises(InvalidInput, match=problem):
-        await desk.allocate(asked)
+        await service.allocate(asked)
     with pytest.raises(InvalidInput, match=problem):
-        await desk.ask("PreStartContainer", pb.PreStartContainerRequest(devices_ids=asked))
-    assert desk.leds.calls == []
+        await service.ask("PreStartContainer", pb.PreStartContainerRequest(devices_ids=asked))
+    assert service.leds.calls == []
 
 
 async def test_many_unknown_devices_are_not_all_named() -> None:
     with pytest.raises(NotFound, match=r"has no device x0, .*, x9 and 90 more: it is not"):
-        await Desk("a").allocate([f"x{number}" for number in range(100)])
+        await ServicePart("a").allocate([f"x{number}" for number in range(100)])
 
 
-async def test_a_start_is_told_with_its_devices() -> None:
-    desk = Desk("a", "b")
-    assert await desk.ask("PreStartContainer", pb.PreStartContainerRequest(devices_ids=["b"])) == b""
-    assert desk.leds.calls == [("pre_start", "b")]
+async def test_pre_start_gets_the_devices() -> None:
+    service = ServicePart("a", "b")
+    assert await service.ask("PreStartContainer", pb.PreStartContainerRequest(devices_ids=["b"])) == b""
+    assert service.leds.calls == [("pre_start", "b")]
     with pytest.raises(NotFound, match="no device c"):
-        await desk.ask("PreStartContainer", pb.PreStartContainerRequest(devices_ids=["c"]))
+        await service.ask("PreStartContainer", pb.PreStartContainerRequest(devices_ids=["c"]))
 
 
 async def test_a_preference_is_asked_for_and_passed_on() -> None:
-    desk = Desk("a", "b", "c")
-    desk.leds.choice = ["c", "a"]
-    assert await desk.prefer(["a", "b", "c"], ["a"], 2) == ["c", "a"]
-    assert desk.leds.calls == [("prefer", ("a", "b", "c"), ("a",), 2)]
+    service = ServicePart("a", "b", "c")
+    service.leds.choice = ["c", "a"]
+    assert await service.prefer(["a", "b", "c"], ["a"], 2) == ["c", "a"]
+    assert service.leds.calls == [("prefer", ("a", "b", "c"), ("a",), 2)]
 
 
 async def test_no_preference_is_an_answer() -> None:
-    assert await Desk("a", "b").prefer(["a", "b"], ["a"], 2) == []
+    assert await ServicePart("a", "b").prefer(["a", "b"], ["a"], 2) == []
 
 
-async def test_a_device_that_has_just_gone_is_not_offered_and_refuses_nobody() -> None:
-    desk = Desk("a", "c")
-    desk.leds.choice = ["a"]
-    assert await desk.prefer(["a", "b", "c"], [], 1) == ["a"]
-    assert desk.leds.calls == [("prefer", ("a", "c"), (), 1)]
+async def test_a_device_that_was_just_removed_is_not_offered_and_no_request_is_refused() -> None:
+    service = ServicePart("a", "c")
+    service.leds.choice = ["a"]
+    assert await service.prefer(["a", "b", "c"], [], 1) == ["a"]
+    assert service.leds.calls == [("prefer", ("a", "c"), (), 1)]
 
 
 @pytest.mark.parametrize(
@@ -258,10 +258,10 @@ async def test_a_device_that_has_just_gone_is_not_offered_and_refuses_nobody() -
 async def test_a_preference_that_cannot_be_had_is_refused(
     available: list[str], must: list[str], size: int, problem: str
 ) -> None:
-    desk = Desk("a", "b")
+    service = ServicePart("a", "b")
     with pytest.raises((InvalidInput, NotFound), match=problem):
-        await desk.prefer(available, must, size)
-    assert desk.leds.calls == []
+        await service.prefer(available, must, size)
+    assert service.leds.calls == []
 
 
 @pytest.mark.parametrize(
@@ -274,29 +274,29 @@ async def test_a_preference_that_cannot_be_had_is_refused(
     ],
 )
 async def test_a_choice_that_breaks_the_rules_is_the_plugins_mistake(choice: list[str], problem: str) -> None:
-    desk = Desk("a", "b", "c")
-    desk.leds.choice = choice
+    service = ServicePart("a", "b", "c")
+    service.leds.choice = choice
     with pytest.raises(ValueError, match=rf"prefer\(\) of example.com/led gave .*: {problem}"):
-        await desk.prefer(["a", "b", "c"], ["a"], 2)
+        await service.prefer(["a", "b", "c"], ["a"], 2)
 
 
 @pytest.mark.parametrize("method", ["Allocate", "GetPreferredAllocation", "PreStartContainer"])
-async def test_bytes_that_are_no_request_are_refused(method: str) -> None:
-    with pytest.raises(InvalidInput, match=r"the request is no \w+, it cannot be decoded"):
-        await Desk("a").ask(method, b"\xff\xff\xff")
+async def test_bytes_that_are_not_a_request_are_refused(method: str) -> None:
+    with pytest.raises(InvalidInput, match=r"the request is not a valid \w+: "):
+        await ServicePart("a").ask(method, b"\xff\xff\xff")
 
 
 @given(st.binary(max_size=200), st.sampled_from(["Allocate", "GetPreferredAllocation", "PreStartContainer"]))
 async def test_any_bytes_get_an_answer_or_an_error_with_a_meaning(blob: bytes, method: str) -> None:
     try:
-        assert isinstance(await Desk("a").ask(method, blob), bytes)
+        assert isinstance(await ServicePart("a").ask(method, blob), bytes)
     except DevletError as e:
         assert str(e)
 
 
 @pytest.mark.parametrize("chosen", [None, "a", [1]])
-async def test_a_preference_that_is_no_list_of_ids_is_told_as_such(chosen: Any) -> None:
-    desk = Desk("a")
-    desk.leds.choice = chosen
+async def test_a_preference_that_is_not_a_list_of_ids_is_reported(chosen: Any) -> None:
+    service = ServicePart("a")
+    service.leds.choice = chosen
     with pytest.raises(TypeError, match=r"prefer\(\) gave .*, expected a list of ids"):
-        await desk.prefer(["a"], [], 1)
+        await service.prefer(["a"], [], 1)

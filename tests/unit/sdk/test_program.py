@@ -45,7 +45,7 @@ def arguments(root: Path) -> list[str]:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_it_serves_until_it_is_told_to_stop_and_leaves_no_socket(files: Path, number: signal.Signals) -> None:
+async def test_it_serves_until_it_is_stopped_and_leaves_no_socket(files: Path, number: signal.Signals) -> None:
     log = files / "log"
     async with process(arguments(files), log=log, name="leds", ready=line(r"listening.*-reg.sock")) as running:
         assert (files / "plugins_registry/led.example.com-reg.sock").is_socket()
@@ -79,17 +79,17 @@ Leds().main()
 
 
 @pytest.mark.anyio
-async def test_who_blocks_the_event_loop_is_told_where(files: Path) -> None:
+async def test_code_that_blocks_the_event_loop_is_reported_with_its_place(files: Path) -> None:
     (files / "leds.py").write_text(STALLED)
     log = files / "log"
 
-    async def goes_on() -> bool:
-        return "goes on" in log.read_text().partition("in devices")[2]
+    async def runs_again() -> bool:
+        return "the event loop runs again" in log.read_text().partition("in devices")[2]
 
-    stalled = line(r"stands still.*leds.py:1[67] in devices")
+    stalled = line(r"blocks the event loop.*leds.py:1[67] in devices")
     async with process(arguments(files), log=log, name="leds", ready=stalled) as running:
         (files / "go").touch()
-        await until(goes_on)
+        await until(runs_again)
         running.send_signal(signal.SIGTERM)
         assert await running.wait() == 0, log.read_text()
 
@@ -126,9 +126,7 @@ Leds().main()
 
 
 @pytest.mark.parametrize(("given", "code", "last"), [('"no lamp"', 1, "no lamp"), ("3", 3, None)])
-def test_who_exits_while_it_looks_for_devices_ends_as_it_says(
-    files: Path, given: str, code: int, last: str | None
-) -> None:
+def test_a_driver_may_exit_while_it_looks_for_devices(files: Path, given: str, code: int, last: str | None) -> None:
     (files / "leds.py").write_text(EXITS.replace('"no lamp"', given))
     done = run(files, *arguments(files)[2:])
     assert done.returncode == code and "Traceback" not in done.stderr
@@ -186,7 +184,7 @@ def test_variables_count_unless_there_is_a_flag() -> None:
 
 
 @pytest.mark.parametrize(("text", "versions"), [("", ()), ("all", metadata.VERSIONS), ("a/v1,b/v2", ("a/v1", "b/v2"))])
-def test_device_metadata_are_written_if_somebody_wants_them(text: str, versions: tuple[str, ...]) -> None:
+def test_device_metadata_is_written_if_enabled(text: str, versions: tuple[str, ...]) -> None:
     parser = program._dra_parser("led.example.com", {"DEVICE_METADATA": text})
     assert program.dra_options(parser.parse_args([]), "led.example.com").metadata == versions
 

@@ -31,7 +31,7 @@ async def notify(path: Path, *, registered: bool, error: str = "") -> None:
 
 
 @pytest.mark.spec("DN-5.4a")
-async def test_it_says_who_it_is_and_hears_that_it_is_registered(root: Path) -> None:
+async def test_it_names_itself_and_is_notified_of_its_registration(root: Path) -> None:
     one = registrar()
     async with SocketServer(root / "s", [one.methods]).serving():
         info = pb.PluginInfo.FromString(await call(root / "s", GET_INFO))
@@ -56,7 +56,7 @@ async def test_a_refusal_is_kept_and_answered_with_an_error(root: Path) -> None:
         await one.registered(2)
 
 
-async def test_whoever_wants_to_know_is_told_of_each_time_that_it_was_accepted(root: Path) -> None:
+async def test_each_acceptance_is_reported_to_the_callback(root: Path) -> None:
     times: list[bool] = []
     one = Registrar(DRA_PLUGIN, "led.example.com", "/plugins/dra.sock", VERSIONS, lambda: times.append(True))
     async with SocketServer(root / "s", [one.methods]).serving():

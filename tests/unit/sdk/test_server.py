@@ -108,7 +108,7 @@ async def test_a_long_error_is_cut(root: Path) -> None:
     assert code is grpc.StatusCode.INVALID_ARGUMENT and 0 < len(text) <= 2_000
 
 
-async def test_an_error_that_is_no_text_is_told_as_far_as_it_is(root: Path) -> None:
+async def test_an_error_that_is_not_utf_8_is_shown_as_far_as_possible(root: Path) -> None:
     assert await refused(root / "s", NotFound("no file bad\udcff")) == (grpc.StatusCode.NOT_FOUND, "no file bad?")
 
 
@@ -119,7 +119,7 @@ async def test_a_socket_that_a_killed_process_left_is_replaced(root: Path) -> No
         assert await call(root / "s", ECHO, b"hello") == b"hello"
 
 
-async def test_a_socket_that_somebody_serves_is_left_alone(root: Path) -> None:
+async def test_a_served_socket_is_not_removed(root: Path) -> None:
     async with SocketServer(root / "s", [METHODS]).serving():
         with pytest.raises(InUse, match="served by another process"):
             async with SocketServer(root / "s", [METHODS]).serving():
@@ -136,7 +136,7 @@ async def test_a_socket_whose_mode_was_changed_is_the_same(root: Path) -> None:
 
 async def test_a_file_is_not_removed(root: Path) -> None:
     (root / "s").write_text("mine")
-    with pytest.raises(InvalidInput, match="is no socket"):
+    with pytest.raises(InvalidInput, match="is not a socket"):
         async with SocketServer(root / "s", [METHODS]).serving():
             pytest.fail("a file became a socket")
     assert (root / "s").read_text() == "mine"
@@ -150,7 +150,7 @@ async def test_a_path_that_is_too_long_is_refused_with_its_length(root: Path) ->
 
 async def test_a_directory_that_cannot_be_made_is_named(root: Path) -> None:
     (root / "file").touch()
-    with pytest.raises(InvalidInput, match="cannot be made a socket"):
+    with pytest.raises(InvalidInput, match="cannot be created as a socket"):
         async with SocketServer(root / "file" / "s", [METHODS]).serving():
             pytest.fail("no such directory can be")
 
@@ -241,7 +241,7 @@ async def _later(event: anyio.Event) -> None:
     event.set()
 
 
-async def test_a_socket_that_somebody_removes_comes_back(root: Path) -> None:
+async def test_a_removed_socket_is_created_again(root: Path) -> None:
     path = root / "s"
     server = SocketServer(path, [METHODS], Limits(grace=0))
     async with running(server.run):
@@ -273,7 +273,7 @@ async def test_what_lies_beside_its_socket_is_none_of_its_business(
         (root / "s").unlink()
         await until(is_back)
     assert [each.message for each in caplog.records if each.levelname == "WARNING"] == [
-        "socket was removed: listening anew"
+        "socket was removed: listening again"
     ]
 
 

@@ -45,18 +45,18 @@ def block(heard: Heard) -> None:
 
 
 @pytest.mark.anyio
-async def test_code_that_blocks_is_named_and_it_is_told_when_it_goes_on(heard: Heard) -> None:
+async def test_blocking_code_is_reported_and_so_is_the_end_of_the_stall(heard: Heard) -> None:
     async def both() -> bool:
         return len(heard.lines) >= 2
 
     with watched(SOON):
         block(heard)
         await until(both)
-    (stands, where), (goes_on, after) = heard.lines[:2]
-    assert "stands still" in stands and "anyio.to_thread.run_sync" in stands
+    (blocked, where), (runs_again, after) = heard.lines[:2]
+    assert "blocks the event loop" in blocked and "anyio.to_thread.run_sync" in blocked
     line = block.__code__.co_firstlineno + 1
     assert where["at"] == f"{Path(__file__)}:{line} in block"
-    assert "goes on" in goes_on and isinstance(after["seconds"], float)
+    assert "runs again" in runs_again and isinstance(after["seconds"], float)
 
 
 @pytest.mark.anyio
@@ -67,7 +67,7 @@ async def test_nothing_is_left_when_it_is_over() -> None:
     assert not set(threading.enumerate()) - before
 
 
-def test_a_stall_is_told_once_however_long_it_lasts_and_the_next_one_again(heard: Heard) -> None:
+def test_each_stall_is_reported_once_however_long_it_lasts(heard: Heard) -> None:
     dog = Watchdog(Settings(limit=5, interval=1), threading.get_ident(), now=0)
     for now in (1, 4, 5, 6, 60):
         dog.look(now)
@@ -78,12 +78,12 @@ def test_a_stall_is_told_once_however_long_it_lasts_and_the_next_one_again(heard
     assert [facts["seconds"] for _, facts in heard.lines] == [5.0, 61.0, 5.0]
 
 
-def test_a_stall_right_after_another_is_another(heard: Heard) -> None:
+def test_a_stall_right_after_another_is_reported_as_well(heard: Heard) -> None:
     dog = Watchdog(Settings(limit=5, interval=1), threading.get_ident(), now=0)
     dog.look(5)
     dog.turn(5)
     dog.look(10)
-    assert ["stands still" in text for text, _ in heard.lines] == [True, False, True]
+    assert ["blocks the event loop" in text for text, _ in heard.lines] == [True, False, True]
 
 
 def test_a_process_that_was_stopped_as_a_whole_has_no_stall(heard: Heard) -> None:

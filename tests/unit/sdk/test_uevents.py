@@ -31,7 +31,7 @@ def test_a_value_may_contain_an_equals_sign_and_a_message_need_not_end_with_a_ze
     "blob",
     [b"", b"\0", b"libudev\0\xfe\xed\xca\xfe", b"add", b"@/x", b"add@", b"add@x\0SUBSYSTEM=usb", b"a d@/x", b"1@/x"],
 )
-def test_what_the_kernel_does_not_say_is_no_event(blob: bytes) -> None:
+def test_a_message_that_is_not_from_the_kernel_is_ignored(blob: bytes) -> None:
     assert parse(blob) is None
 
 
@@ -100,7 +100,7 @@ async def test_only_the_kernel_is_believed(uevents: Any) -> None:
 
 
 @pytest.mark.anyio
-async def test_that_events_were_lost_is_told(uevents: Any) -> None:
+async def test_lost_events_are_reported(uevents: Any) -> None:
     with uevents(OSError(105, "No buffer space available"), (ADD, 0)) as heard:
         assert await heard.receive() is None
         assert (await heard.receive()).path == PATH
@@ -122,12 +122,12 @@ async def test_the_real_socket_waits_and_can_be_left() -> None:
         await heard.receive()
 
 
-def test_who_may_not_listen_is_told_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_netlink_socket_is_reported_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     def forbidden(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr("devlet.sdk.uevents.socket.socket", forbidden)
-    with pytest.raises(Unavailable, match="uevents cannot be heard: Operation not permitted"):
+    with pytest.raises(Unavailable, match="uevents cannot be received: Operation not permitted"):
         UeventSocket()
 
 

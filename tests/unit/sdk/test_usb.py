@@ -105,7 +105,7 @@ def test_identical_sticks_without_serial_number_are_known_by_their_ports(machine
     assert machine.identities() == [f"0403-6001-port-0000-00-14-0-bus0-1-{port}" for port in (2, 3)]
 
 
-def test_a_port_keeps_its_name_when_buses_are_numbered_anew(root: Path) -> None:
+def test_a_port_keeps_its_name_when_buses_get_other_numbers(root: Path) -> None:
     before, after = Machine(root / "a"), Machine(root / "b", first_bus=3)
     for each in (before, after):
         each.plug("2", bus=0)
@@ -143,7 +143,7 @@ def test_a_stick_that_is_in_use_keeps_its_identity_when_its_double_comes_and_goe
     assert listed() == {"1-2": both["1-2"]}
 
 
-def test_serial_numbers_that_differ_in_what_an_identity_cannot_have_are_told_apart(machine: Machine) -> None:
+def test_serial_numbers_that_differ_in_special_characters_are_distinguished(machine: Machine) -> None:
     machine.plug("1", serial="ab_1")
     machine.plug("2", serial="AB-1")
     assert len(set(machine.identities())) == 2
@@ -186,7 +186,7 @@ def test_two_identical_adapters_share_one_link_and_still_are_two_ports(machine: 
     assert [Path(port.path).name for port in ports] == ["ttyUSB0", "ttyUSB1"]
 
 
-def test_interfaces_and_ports_of_one_adapter_are_told_apart(machine: Machine) -> None:
+def test_interfaces_and_ports_of_one_adapter_are_distinguished(machine: Machine) -> None:
     many = machine.plug("1", serial="S1")
     for number in range(2):
         machine.tty(machine.interface(many, number), f"ttyUSB{number}", 0)
@@ -217,7 +217,7 @@ def test_an_identity_can_be_the_name_of_a_device_in_a_slice(parts: list[str]) ->
     assert dns_label(slug("0403", *parts)) == ()
 
 
-def test_long_serial_numbers_that_begin_alike_are_told_apart(machine: Machine) -> None:
+def test_long_serial_numbers_with_a_common_prefix_are_distinguished(machine: Machine) -> None:
     for port in (1, 2):
         machine.plug(str(port), serial=f"{'a' * 100}{port}")
     assert all(len(identity) <= 63 and "port" not in identity for identity in machine.identities())

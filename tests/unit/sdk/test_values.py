@@ -1,12 +1,16 @@
 """Values that authors write and read."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import Struct
 
 from devlet.errors import InvalidInput
 from devlet.objects.documents import Document, view
 from devlet.objects.types.claim import DeviceAllocationConfiguration, DeviceResult, ResourceClaim
-from devlet.sdk.values import Claim, ClaimRef, Device, Grant, PluginDevice
+from devlet.objects.validation import attributes
+from devlet.sdk.slices.resources import wanted
+from devlet.sdk.values import Claim, ClaimRef, Device, Grant, PluginDevice, Pool, shortened
 
 
 def config(color: str, *requests: str) -> DeviceAllocationConfiguration:
@@ -66,3 +70,22 @@ def test_values_that_say_the_same_are_the_same() -> None:
 def test_values_cannot_be_changed() -> None:
     with pytest.raises(AttributeError):
         PluginDevice("red").health = "Unhealthy"  # type: ignore[misc]
+
+
+def test_a_string_that_fits_is_not_shortened() -> None:
+    assert shortened("é" * 32) == "é" * 32
+
+
+def test_a_longer_string_is_cut_between_characters() -> None:
+    assert shortened("é" * 40) == "é" * 32
+    assert shortened("x" + "é" * 40) == "x" + "é" * 31
+
+
+def test_bytes_that_are_not_utf_8_are_replaced() -> None:
+    assert shortened("/dev/\udcff") == "/dev/?"
+
+
+@given(st.text(st.characters(codec=None)))
+def test_a_shortened_string_is_a_valid_attribute(text: str) -> None:
+    assert len(shortened(text).encode()) <= attributes.VALUE_MAX
+    wanted({"p": Pool([Device("d", {"label": shortened(text)})])}, "d.example.com", "n")

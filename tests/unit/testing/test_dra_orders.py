@@ -73,7 +73,7 @@ async def test_a_fault_is_in_force_until_orders_come_without_it(root: Path, faul
         assert await prepare(driver) == "u1:dev-train"
 
 
-async def test_a_fault_that_nobody_knows_is_named(root: Path) -> None:
+async def test_an_unknown_fault_is_named(root: Path) -> None:
     with pytest.raises(InvalidInput, match="'explode', only fail, hang, "):
         await carry_out(Orders(faults=(Fault("explode"),)), FakeDraDriver(root))
 

@@ -51,7 +51,7 @@ async def test_calls_are_kept_in_their_order_and_can_be_waited_for() -> None:
     assert script.calls[-1].names == ("train", "serve")
 
 
-async def test_a_method_fails_as_often_as_told_and_has_not_done_its_work(root: Path) -> None:
+async def test_a_method_fails_the_given_number_of_times_without_doing_its_work(root: Path) -> None:
     async with FakeDraDriver(root) as driver, dialled(driver) as wire:
         driver.fail(PREPARE, "NOT_FOUND", "no such device", times=2)
         for _ in range(2):
@@ -165,7 +165,7 @@ async def test_a_claim_is_left_out_of_the_answer_but_prepared(root: Path) -> Non
         assert set(await prepare(wire, TRAIN, SERVE)) == {"u1", "u2"}
 
 
-async def test_an_answer_has_a_claim_that_nobody_asked_about(root: Path) -> None:
+async def test_an_answer_may_have_a_claim_that_was_not_requested(root: Path) -> None:
     async with FakeDraDriver(root) as driver, dialled(driver) as wire:
         driver.answer_also("u9", times=1)
         driver.answer_also("u8", ClaimProblem("who?"), times=1)

@@ -66,7 +66,7 @@ async def test_a_driver_with_faults_meets_them_and_survives_kill_and_restart() -
         assert (await node.driver_states())[DRIVER]["state"] == "Connected"
 
 
-async def test_it_is_told_where_everything_is() -> None:
+async def test_it_gets_the_paths_of_its_node() -> None:
     async with Node.start(name="n7") as node:
         command = [sys.executable, "-c", TELLS, "{node_name}", "{other}"]
         env = {"MINE": "{root}/mine"}
@@ -84,7 +84,7 @@ def test_words_in_braces_are_filled_in_and_others_stay(root: Path) -> None:
     assert paths.fill("--a={node_name}:{kubeconfig} {unknown} {}") == f"--a=n:{root}/k {{unknown}} {{}}"
 
 
-async def test_a_driver_that_ends_before_it_is_registered_is_told_with_its_last_words() -> None:
+async def test_a_driver_that_ends_before_it_is_registered_is_reported_with_the_end_of_its_log() -> None:
     async with Node.start() as node:
         command = [sys.executable, "-c", "import sys; print('no such GPU', file=sys.stderr); sys.exit(3)"]
         with pytest.raises(Unavailable, match=r"(?s)gpu.example.com: it exited with 3 before .*no such GPU"):
@@ -92,7 +92,7 @@ async def test_a_driver_that_ends_before_it_is_registered_is_told_with_its_last_
                 pass
 
 
-async def test_a_driver_that_never_registers_is_told_with_its_last_words() -> None:
+async def test_a_driver_that_never_registers_is_reported_with_the_end_of_its_log() -> None:
     async with Node.start() as node:
         command = ["sh", "-c", "echo thinking; exec sleep 600"]
         with pytest.raises(Unavailable, match=r"(?s)did not register: not within 3 s.*thinking"):

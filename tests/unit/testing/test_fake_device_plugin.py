@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from pathlib import Path
 
-import anyio
 import grpc
 import pytest
 
 from devlet.errors import InvalidInput, PluginUnavailable
+from devlet.kit.changes import Changes
 from devlet.kit.parts import running
 from devlet.kit.processes import RunningProcess, line, process
 from devlet.objects.identifiers import DeviceID, ResourceName
@@ -31,17 +31,15 @@ class Manager:
 
     def __init__(self) -> None:
         self.lists: list[tuple[Device, ...]] = []
-        self._changed = anyio.Event()
+        self._changes = Changes()
 
     async def register(self, offer: Offer) -> None:
         async with connected(offer) as plugin, aclosing(plugin.devices()) as devices:
             self.lists.append(await anext(devices))
-        self._changed.set()
-        self._changed = anyio.Event()
+        self._changes.notify()
 
     async def until_registered(self, times: int) -> None:
-        while len(self.lists) < times:
-            await self._changed.wait()
+        await self._changes.until(lambda: len(self.lists) >= times)
 
 
 @asynccontextmanager

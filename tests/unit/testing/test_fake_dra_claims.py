@@ -90,7 +90,7 @@ def test_a_uid_never_leads_out_of_the_directory(root: Path) -> None:
     assert not list(root.rglob("*"))
 
 
-def test_claims_in_files_are_shared_with_whoever_uses_the_directory(root: Path) -> None:
+def test_claims_in_files_are_shared_by_all_users_of_the_directory(root: Path) -> None:
     one, two = (FakeDraClaims(DRIVER, root / "cdi", root / "claims") for _ in range(2))
     one.add(TRAIN, [TWO])
     assert dict(two) == dict(one) and len(two) == 1

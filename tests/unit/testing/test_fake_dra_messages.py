@@ -45,7 +45,7 @@ def test_a_request_names_claims_in_every_version(service: Service, name: str) ->
     assert claims_of(Method(service, name), blob) == (TRAIN,)
 
 
-def test_v1alpha1_is_told_the_cdi_devices_when_it_unprepares() -> None:
+def test_v1alpha1_gets_the_cdi_devices_when_it_unprepares() -> None:
     (claim,) = claims_of(Method(Service.V1ALPHA1, UNPREPARE), CLAIM + b"\x22\x05v/c=d")
     assert claim.cdi_devices == ("v/c=d",)
 
@@ -89,7 +89,7 @@ def test_an_unprepared_claim_has_an_empty_entry(service: Service) -> None:
     assert encode(Method(service, UNPREPARE), {"u1": ()}) == (b"" if one_by_one else entry(b""))
 
 
-def test_health_has_the_fields_of_the_api_and_may_be_a_number_that_nobody_knows() -> None:
+def test_health_has_the_fields_of_the_api_and_may_be_an_unknown_number() -> None:
     reports = [DeviceReport("p", "d", "Unhealthy", 7.0, "hot"), DeviceReport("", "", "9")]
     first = b"\x0a\x06\x0a\x01p\x12\x01d\x10\x02\x18\x05\x20\x07\x2a\x03hot"
     second = b"\x0a\x00\x10\x09\x18\x05"

@@ -57,7 +57,7 @@ async def test_it_advertises_anything_on_one_socket_and_leaves_it_when_it_is_kil
 
 
 @pytest.mark.parametrize(("flag", "text"), [("--services", "invalid"), ("--health", "there are v1 and v1alpha1")])
-async def test_a_version_that_nobody_knows_ends_it_at_once(root: Path, flag: str, text: str) -> None:
+async def test_an_unknown_version_ends_it_at_once(root: Path, flag: str, text: str) -> None:
     with pytest.raises(Unavailable, match=text):
         async with program(root, flag, "v2"):
             pass

@@ -126,7 +126,7 @@ def test_a_call_without_messages_has_no_meaning() -> None:
     assert list(answered.answer.claims) == ["uid"]
 
 
-def test_who_waits_in_vain_is_told_what_was_called() -> None:
+def test_a_failed_wait_shows_the_calls() -> None:
     faults = Faults()
     rule = faults.drop("Allocate")
     call = made()

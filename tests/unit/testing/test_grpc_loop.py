@@ -6,7 +6,7 @@ from grpc._cython import cygrpc  # type: ignore[attr-defined]
 from devlet.testing.grpc_loop import GrpcLoop
 
 
-def test_it_runs_what_it_is_told_from_another_thread() -> None:
+def test_it_runs_calls_from_another_thread() -> None:
     async def answer() -> int:
         return await asyncio.to_thread(lambda: 42)
 
@@ -14,7 +14,7 @@ def test_it_runs_what_it_is_told_from_another_thread() -> None:
         assert runner.run(answer()) == 42
 
 
-def test_a_closed_loop_ignores_gRPC_and_nobody_else() -> None:
+def test_a_closed_loop_ignores_only_gRPC() -> None:
     loop = GrpcLoop()
     loop.close()
     loop.call_soon_threadsafe(cygrpc._handle_callback_wrapper)

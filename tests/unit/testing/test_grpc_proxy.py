@@ -206,7 +206,7 @@ async def test_a_call_that_is_dropped_ends_with_the_callers_patience(parts: Part
 
 
 @pytest.mark.parametrize("after", [False, True])
-async def test_an_error_is_told_in_the_servers_place(parts: Parts, after: bool) -> None:
+async def test_an_error_replaces_the_servers_answer(parts: Parts, after: bool) -> None:
     parts.faults.error("Say", "RESOURCE_EXHAUSTED", "too much", after=after, times=1)
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await parts.client.say(b"x")
@@ -263,7 +263,7 @@ async def test_two_calls_are_answered_in_the_other_order(parts: Parts) -> None:
     assert said == [b"SECOND", b"FIRST"]
 
 
-async def test_a_call_that_finds_nobody_to_change_places_with_is_answered(parts: Parts) -> None:
+async def test_a_call_without_another_to_reorder_is_answered(parts: Parts) -> None:
     parts.faults.reorder("Say", within=0.05)
     assert await parts.client.say(b"alone") == b"ALONE"
 

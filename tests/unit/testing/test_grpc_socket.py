@@ -59,7 +59,7 @@ async def test_a_call_ends_when_its_connection_is_cut(root: Path) -> None:
         assert await ask(socket) == b"cba"
 
 
-async def test_after_a_stop_there_is_no_socket_and_after_a_crash_nobody_listens(root: Path) -> None:
+async def test_after_a_stop_there_is_no_socket_and_after_a_crash_no_listener(root: Path) -> None:
     async with serving(root) as (socket, tasks):
         await socket.stop()
         await socket.stop()

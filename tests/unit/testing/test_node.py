@@ -130,7 +130,7 @@ async def test_nothing_of_the_process_is_changed_by_a_node() -> None:
     await until(state, lambda found: found == before)
 
 
-async def test_without_control_nobody_schedules() -> None:
+async def test_without_control_no_pod_is_scheduled() -> None:
     async with Node.start(control=False) as node:
         await node.create_pod("waits")
         await node.create_pod("runs", node=node.name)
@@ -138,7 +138,7 @@ async def test_without_control_nobody_schedules() -> None:
         assert "nodeName" not in (await node.get("Pod", "waits"))["spec"]
 
 
-async def test_time_passes_when_it_is_told_to() -> None:
+async def test_time_passes_only_in_advance() -> None:
     async with Node.start(clock=FakeClock.at_present()) as node:
         await node.create_pod("job", run_for="1h", restart="Never")
         await node.until_running("job")

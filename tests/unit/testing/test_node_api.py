@@ -37,7 +37,7 @@ async def test_it_sees_what_a_node_has_and_who_holds_it(root: Path) -> None:
         assert await api.pods() == {}
 
 
-async def test_a_pod_that_does_not_get_there_is_told_with_its_reasons(root: Path) -> None:
+async def test_a_pod_that_does_not_run_in_time_is_reported_with_its_reasons(root: Path) -> None:
     async with Node.start(root) as node:
         await node.create_pod("train", limits={GPU: 1})
         await node.until_event("FailedScheduling")
@@ -48,7 +48,7 @@ async def test_a_pod_that_does_not_get_there_is_told_with_its_reasons(root: Path
     assert "Insufficient vendor.com/gpu" in text and "Warning event FailedScheduling" in text
 
 
-async def test_a_pod_that_is_not_there_is_told_as_such(root: Path) -> None:
+async def test_a_missing_pod_is_reported(root: Path) -> None:
     async with Node.start(root) as node:
         assert await node.pod("train") is None
         for ask in (node.containers, node.environment):

@@ -62,7 +62,7 @@ async def test_a_crash_keeps_what_was_acknowledged_and_nothing_that_came_later(r
         await life.stop()
 
 
-async def test_a_crash_leaves_sockets_on_which_nobody_listens(root: Path) -> None:
+async def test_a_crash_leaves_sockets_without_listeners(root: Path) -> None:
     async with beside() as tasks:
         life = NodeLife(tasks, at(root), SystemClock())
         await life.start()
@@ -104,7 +104,7 @@ async def test_what_fails_beside_the_block_ends_it() -> None:
     assert caught.group_contains(ValueError, match="theirs")
 
 
-async def test_a_root_that_is_in_use_is_refused_and_the_other_node_goes_on(root: Path) -> None:
+async def test_a_root_in_use_is_refused_and_the_other_node_keeps_running(root: Path) -> None:
     async with beside() as tasks:
         first, second = (NodeLife(tasks, at(root), SystemClock()) for _ in range(2))
         await first.start()

@@ -59,17 +59,17 @@ async def test_objects_are_made_read_and_deleted_by_kind(root: Path) -> None:
             await node.get("Pod", "p")
 
 
-async def test_a_key_or_kind_that_nobody_knows_is_refused(root: Path) -> None:
+async def test_an_unknown_field_or_kind_is_refused(root: Path) -> None:
     async with Node.start(control=False) as node:
         with pytest.raises((InvalidInput, InvalidObject), match="nonsense"):
             await node.create_pod("p", nonsense=1)
-        with pytest.raises(InvalidInput, match="'Gadget' is no kind"):
+        with pytest.raises(InvalidInput, match="'Gadget' is not a kind"):
             await node.get("Gadget", "g")
         with pytest.raises(NotFound, match="Gadget"):
             await node.apply({"apiVersion": "v1", "kind": "Gadget", "metadata": {"name": "g"}})
 
 
-async def test_an_object_is_waited_for_and_what_was_seen_instead_is_told(root: Path) -> None:
+async def test_a_failed_wait_for_an_object_shows_what_was_seen(root: Path) -> None:
     async with Node.start(control=False) as node:
         await node.create_claim("c")
         assert (await node.wait_for("ResourceClaim", "c"))["metadata"]["name"] == "c"

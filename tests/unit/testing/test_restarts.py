@@ -46,14 +46,14 @@ async def test_it_is_started_again_after_it_was_killed_or_stopped(program: Resta
         assert (killed.returncode, stopped.returncode, program.running.returncode) == (-9, 7, None)
 
 
-async def test_one_that_runs_is_stopped_before_it_is_started_again(program: Restarts[RunningProcess]) -> None:
+async def test_a_running_program_is_stopped_before_it_is_started_again(program: Restarts[RunningProcess]) -> None:
     async with program:
         first = program.running
         await program.start()
         assert (first.returncode, program.running.returncode) == (7, None)
 
 
-async def test_one_that_was_killed_can_be_stopped_and_killed_again(program: Restarts[RunningProcess]) -> None:
+async def test_a_killed_program_can_be_stopped_and_killed_again(program: Restarts[RunningProcess]) -> None:
     async with program:
         await program.kill()
         await program.kill()

@@ -63,7 +63,7 @@ async def test_a_socket_gets_a_front_as_long_as_it_is_there(mirror: SocketMirror
     await until(partial(anyio.Path(mirror.front).exists), lambda there: not there)
 
 
-async def test_a_socket_that_is_made_anew_gets_a_front_that_is_made_anew(mirror: SocketMirror) -> None:
+async def test_a_new_socket_gets_a_new_front(mirror: SocketMirror) -> None:
     seen = set()
     for _ in range(3):
         async with server(mirror.back).serving():
@@ -73,7 +73,7 @@ async def test_a_socket_that_is_made_anew_gets_a_front_that_is_made_anew(mirror:
     assert len(seen) == 3
 
 
-async def test_who_removes_the_front_removes_the_back(mirror: SocketMirror) -> None:
+async def test_removing_the_front_removes_the_back(mirror: SocketMirror) -> None:
     one = server(mirror.back)
     async with running(one.run):
         await mirror.until_served()
@@ -88,7 +88,7 @@ async def test_who_removes_the_front_removes_the_back(mirror: SocketMirror) -> N
         assert await call(mirror.front, ECHO, b"hello") == b"hello"
 
 
-async def test_a_killed_server_leaves_a_front_on_which_nobody_listens(mirror: SocketMirror, root: Path) -> None:
+async def test_a_killed_server_leaves_a_front_without_a_listener(mirror: SocketMirror, root: Path) -> None:
     async with anyio.create_task_group() as tasks:
         back = GrpcSocket(mirror.back)
         await back.start(tasks)

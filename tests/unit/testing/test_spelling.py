@@ -10,7 +10,7 @@ def test_a_word_that_is_known_passes() -> None:
     assert status_code("INTERNAL") is grpc.StatusCode.INTERNAL
 
 
-def test_one_that_is_not_is_told_with_what_there_is() -> None:
+def test_an_unknown_word_is_reported_with_the_known_ones() -> None:
     with pytest.raises(InvalidInput) as caught:
         check_word("tiems", ["skip", "times"], "option of a fault")
     assert str(caught.value) == "there is no option of a fault 'tiems': did you mean 'times'? there are skip, times"
@@ -19,7 +19,7 @@ def test_one_that_is_not_is_told_with_what_there_is() -> None:
 
 
 @pytest.mark.parametrize("name", ["internal", "INTERNALL"])
-def test_a_status_that_does_not_exist_is_told_with_what_there_is(name: str) -> None:
+def test_an_unknown_status_is_reported_with_the_known_ones(name: str) -> None:
     with pytest.raises(
         InvalidInput, match=f"no gRPC status '{name}': did you mean 'INTERNAL'. there are OK, CANCELLED"
     ):

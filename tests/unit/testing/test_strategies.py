@@ -125,7 +125,7 @@ def test_what_matters_to_a_failure_is_what_is_left() -> None:
     assert {"strings": [""]} in device["attributes"].values()
 
 
-def test_without_hypothesis_one_is_told_what_to_install() -> None:
+def test_without_hypothesis_the_error_says_what_to_install() -> None:
     program = "import sys; sys.modules['hypothesis'] = None; import devlet.testing.strategies"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stderr.splitlines()[-1] == (

@@ -69,7 +69,7 @@ def test_a_call_without_an_answer_is_given_up(thread: BlockingPortal, monkeypatc
             node.wait_for("Pod", "p", within=0.2)
 
 
-def test_time_passes_when_it_is_told_to(thread: BlockingPortal) -> None:
+def test_time_passes_only_in_advance(thread: BlockingPortal) -> None:
     with SyncNode.start(thread, clock=FakeClock.at_present()) as node:
         node.create_pod("job", run_for="1h", restart="Never")
         node.until_running("job")

@@ -1,3 +1,4 @@
+import threading
 from itertools import count
 
 import anyio
@@ -5,7 +6,7 @@ import anyio.lowlevel
 import pytest
 
 from devlet.kit.diagnostics import attach
-from devlet.testing.waiting import deadline, until
+from devlet.testing.waiting import ThreadSafeChanges, deadline, until
 
 pytestmark = pytest.mark.anyio
 
@@ -65,3 +66,63 @@ async def test_a_value_without_a_repr_does_not_hide_the_rest() -> None:
     with pytest.raises(AssertionError, match="Broken without a repr"), deadline(0.01):
         await anyio.sleep_forever()
     assert broken is not None
+
+
+async def test_a_task_waits_until_a_condition_is_true() -> None:
+    changes, found = ThreadSafeChanges(), list[int]()
+    async with anyio.create_task_group() as tasks:
+
+        async def wait() -> None:
+            await changes.until(lambda: len(found) == 2)
+            found.append(99)
+
+        tasks.start_soon(wait)
+        for number in range(2):
+            await anyio.lowlevel.checkpoint()
+            found.append(number)
+            changes.notify()
+    assert found == [0, 1, 99]
+
+
+async def test_a_condition_that_is_true_already_is_not_waited_for() -> None:
+    await ThreadSafeChanges().until(lambda: True)
+
+
+async def test_another_thread_may_notify() -> None:
+    changes, found = ThreadSafeChanges(), list[int]()
+
+    def change() -> None:
+        found.append(1)
+        changes.notify()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(anyio.to_thread.run_sync, change)
+        await changes.until(lambda: bool(found))
+
+
+def test_a_thread_waits_for_another() -> None:
+    changes, found = ThreadSafeChanges(), list[int]()
+
+    def change() -> None:
+        found.append(1)
+        changes.notify()
+
+    other = threading.Thread(target=change)
+    other.start()
+    assert changes.wait_until(lambda: bool(found), within=60)
+    other.join()
+
+
+def test_a_thread_gives_up() -> None:
+    assert not ThreadSafeChanges().wait_until(lambda: False, within=0.0)
+
+
+def test_a_closed_loop_is_not_notified() -> None:
+    changes = ThreadSafeChanges()
+
+    async def give_up() -> None:
+        with anyio.move_on_after(0):
+            await changes.until(lambda: False)
+
+    anyio.run(give_up)
+    changes.notify()

@@ -90,7 +90,7 @@ async def test_a_start_that_is_cancelled_returns_the_process_so_that_the_caller_
         assert await running.wait() == -signal.SIGKILL
 
 
-async def test_a_process_that_nobody_waited_for_is_collected_without_a_warning(program: Path) -> None:
+async def test_a_process_that_was_not_awaited_is_collected_without_a_warning(program: Path) -> None:
     with (program / "log").open("wb") as log:
         running = await warm_start.start(command("wait"), log.fileno(), {}, program)
     os.kill(running.pid, signal.SIGKILL)

@@ -89,7 +89,7 @@ async def test_bytes_pass_in_both_directions_and_connections_are_counted(root: P
             await proxy.until_open(0)
 
 
-async def test_the_end_of_one_direction_is_passed_on_and_the_other_one_goes_on(root: Path) -> None:
+async def test_the_end_of_one_direction_is_passed_on_and_the_other_stays_open(root: Path) -> None:
     async with echoing(root) as proxy:
         with connected(proxy) as stream:
             stream.say(b"last")
@@ -190,7 +190,7 @@ async def test_its_socket_is_private_and_goes_with_it_unless_it_is_to_stay(root:
         pass
 
 
-async def test_somebody_elses_socket_of_the_same_name_is_not_removed(root: Path) -> None:
+async def test_a_socket_that_replaced_this_one_is_not_removed(root: Path) -> None:
     async with echoing(root) as proxy:
         proxy.path.unlink()
         with socket.socket(socket.AF_UNIX) as other:

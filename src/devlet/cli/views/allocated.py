@@ -7,7 +7,7 @@ from devlet.cli.session import Document
 from devlet.cli.tables import printable
 from devlet.cli.views.claim import devices, nodes
 from devlet.cli.views.sheet import INDENT, moment, table
-from devlet.objects.table_cells import at, documents_at, text
+from devlet.objects.subdocuments import at, mappings, text
 
 SHOWN = 8
 
@@ -33,7 +33,7 @@ def _claim(claim: Document, now: object) -> Iterator[str]:
     since = moment(at(claim, "status", "allocation", "allocationTimestamp"), now)
     name = f"{text(claim, 'metadata', 'namespace')}/{text(claim, 'metadata', 'name')}"
     yield printable(f"claim {name}: allocated" + (f" since {since}" if since else "") + f", on node: {nodes(claim)}")
-    users = [f"{text(user, 'resource')}/{text(user, 'name')}" for user in documents_at(claim, "status", "reservedFor")]
+    users = [f"{text(user, 'resource')}/{text(user, 'name')}" for user in mappings(claim, "status", "reservedFor")]
     yield printable(f"{INDENT}used by: {', '.join(users) or 'nobody yet'}")
     rows = [[row["request"], row["driver"], row["pool"], row["device"]] for row in devices(claim)]
     yield from (f"{INDENT}{line}" for line in table(["REQUEST", "DRIVER", "POOL", "DEVICE"], rows))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from devlet.cli.session import Document
-from devlet.objects.table_cells import at, documents_at, text, texts
+from devlet.objects.subdocuments import at, mappings, text, texts
 
 States = Mapping[str, str]
 
@@ -51,7 +51,7 @@ def awaits_since(claim: Document | None, prepared: Document | None) -> Any:
 
 def consumers(claim: Document) -> list[str]:
     """For whom it is reserved; pods by their names."""
-    users = documents_at(claim, "status", "reservedFor")
+    users = mappings(claim, "status", "reservedFor")
     return [
         text(u, "name") if text(u, "resource") == "pods" else f"{text(u, 'resource')}/{text(u, 'name')}" for u in users
     ]
@@ -75,24 +75,24 @@ def _here(claim: Document | None, prepared: Document | None, drivers: States | N
 
 def _involved(claim: Document | None, prepared: Document | None) -> Iterator[str]:
     """The drivers that have something to do: all of them to unprepare, else those that have not prepared it."""
-    parts = documents_at(prepared or {}, "status", "drivers")
+    parts = mappings(prepared or {}, "status", "drivers")
     unpreparing = text(prepared or {}, "status", "state") == "Unpreparing"
     if parts:
         yield from (text(part, "driver") for part in parts if unpreparing or at(part, "prepared") is not True)
     else:
-        results = documents_at(claim or {}, "status", "allocation", "devices", "results")
+        results = mappings(claim or {}, "status", "allocation", "devices", "results")
         yield from dict.fromkeys(text(result, "driver") for result in results)
 
 
 def _unreserved(claim: Document, prepared: Document | None) -> Iterator[str]:
-    reserved = {text(user, "uid") for user in documents_at(claim, "status", "reservedFor")}
+    reserved = {text(user, "uid") for user in mappings(claim, "status", "reservedFor")}
     for wait in _waiting(prepared):
         if text(wait, "uid") not in reserved:
             yield text(wait, "pod") or text(wait, "uid")
 
 
 def _waiting(prepared: Document | None) -> list[Document]:
-    return documents_at(prepared or {}, "status", "waiting")
+    return mappings(prepared or {}, "status", "waiting")
 
 
 def _finalizer(claim: Document) -> str:

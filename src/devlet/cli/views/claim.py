@@ -6,7 +6,7 @@ from devlet.cli.session import Document
 from devlet.cli.views import prepared_claim
 from devlet.cli.views.reader import Reader
 from devlet.cli.views.sheet import amounts, fields, section, table
-from devlet.objects.table_cells import at, documents_at, text, texts
+from devlet.objects.subdocuments import at, mappings, text, texts
 
 CLAIMS = "resourceclaims.resource.k8s.io"
 
@@ -15,15 +15,13 @@ def view(claim: Document, reader: Reader) -> Iterator[str]:
     yield from fields([("State", state(claim)), ("Nodes", nodes(claim))])
     prepared = _prepared(claim, reader)
     yield from prepared_claim.summary(claim, prepared, reader)
-    requests = [_request(r) for r in documents_at(claim, "spec", "devices", "requests")]
+    requests = [_request(r) for r in mappings(claim, "spec", "devices", "requests")]
     yield from section("Requests", table(["NAME", "CLASS", "COUNT", "CAPACITY"], requests))
     rows = [[r["request"], r["driver"], r["pool"], r["device"]] for r in devices(claim)]
     yield from section("Devices", table(["REQUEST", "DRIVER", "POOL", "DEVICE"], rows))
-    users = [
-        [text(u, "resource"), text(u, "name"), text(u, "uid")] for u in documents_at(claim, "status", "reservedFor")
-    ]
+    users = [[text(u, "resource"), text(u, "name"), text(u, "uid")] for u in mappings(claim, "status", "reservedFor")]
     yield from section("Used by", table(["RESOURCE", "NAME", "UID"], users))
-    if documents_at(claim, "status", "devices"):
+    if mappings(claim, "status", "devices"):
         yield from section("Device status", table(["DRIVER", "POOL", "DEVICE", "CONDITIONS"], [*_statuses(claim)]))
     if prepared is not None:
         yield from prepared_claim.details(prepared, reader)
@@ -42,8 +40,8 @@ def _prepared(claim: Document, reader: Reader) -> Document | None:
 
 def _statuses(claim: Document) -> Iterator[list[str]]:
     """What drivers say of the devices in the claim itself."""
-    for status in documents_at(claim, "status", "devices"):
-        conditions = documents_at(status, "conditions")
+    for status in mappings(claim, "status", "devices"):
+        conditions = mappings(status, "conditions")
         said = ", ".join(f"{text(c, 'type')}={text(c, 'status')}" for c in conditions)
         yield [text(status, "driver"), text(status, "pool"), text(status, "device"), said]
 
@@ -52,11 +50,11 @@ def state(claim: Document) -> str:
     allocated = at(claim, "status", "allocation") is not None
     words = ["deleted"] if at(claim, "metadata", "deletionTimestamp") else []
     words += ["allocated"] if allocated else [] if words else ["pending"]
-    return ",".join(words + ["reserved"] * bool(documents_at(claim, "status", "reservedFor")))
+    return ",".join(words + ["reserved"] * bool(mappings(claim, "status", "reservedFor")))
 
 
 def devices(claim: Document) -> list[dict[str, str]]:
-    found = documents_at(claim, "status", "allocation", "devices", "results")
+    found = mappings(claim, "status", "allocation", "devices", "results")
     return [{key: text(result, key) for key in ("request", "driver", "pool", "device")} for result in found]
 
 
@@ -64,21 +62,21 @@ def nodes(claim: Document) -> str:
     """Where pods that use it can run."""
     if at(claim, "status", "allocation") is None:
         return ""
-    terms = documents_at(claim, "status", "allocation", "nodeSelector", "nodeSelectorTerms")
+    terms = mappings(claim, "status", "allocation", "nodeSelector", "nodeSelectorTerms")
     if not terms:
         return "any"
     return " or ".join(_term(term) for term in terms)
 
 
 def _term(term: Document) -> str:
-    parts = documents_at(term, "matchFields") + documents_at(term, "matchExpressions")
+    parts = mappings(term, "matchFields") + mappings(term, "matchExpressions")
     if len(parts) == 1 and text(parts[0], "key") == "metadata.name" and len(texts(parts[0], "values")) == 1:
         return texts(parts[0], "values")[0]
     return " and ".join(f"{text(p, 'key')} {text(p, 'operator')} {','.join(texts(p, 'values'))}".strip() for p in parts)
 
 
 def _request(request: Document) -> list[str]:
-    alternatives = documents_at(request, "firstAvailable")
+    alternatives = mappings(request, "firstAvailable")
     if alternatives:
         names = " or ".join(f"{text(a, 'name')} ({text(a, 'deviceClassName')})" for a in alternatives)
         return [text(request, "name"), names, "first available", ""]

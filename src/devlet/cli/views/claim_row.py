@@ -6,7 +6,8 @@ from devlet.cli.session import Document
 from devlet.cli.views.awaited import States, awaits, awaits_since, consumers
 from devlet.cli.views.claim import devices, nodes, state
 from devlet.node.devices.order import in_order
-from devlet.objects.table_cells import AGE, NAME, NONE, UNKNOWN, Column, age, name, none_if_empty, since, text
+from devlet.objects.subdocuments import name, text
+from devlet.objects.table_cells import AGE, NAME, NONE, UNKNOWN, Column, age, none_if_empty, since
 
 COLUMNS = (
     NAME,

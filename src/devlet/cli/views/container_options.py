@@ -5,7 +5,7 @@ from typing import Any
 
 from devlet.cli.session import Document
 from devlet.cli.views.sheet import section, table, tree
-from devlet.objects.table_cells import at, documents_at, text, texts
+from devlet.objects.subdocuments import at, mappings, text, texts
 
 _READ_ONLY = {True: "ro", False: "rw"}
 
@@ -14,11 +14,10 @@ def lines(options: Document) -> Iterator[str]:
     """A section for each kind of thing that there is."""
     mounts = [
         [text(m, "containerPath"), text(m, "hostPath"), _READ_ONLY[bool(at(m, "readOnly"))]]
-        for m in documents_at(options, "mounts")
+        for m in mappings(options, "mounts")
     ]
     nodes = [
-        [text(d, "containerPath"), text(d, "hostPath"), text(d, "permissions")]
-        for d in documents_at(options, "devices")
+        [text(d, "containerPath"), text(d, "hostPath"), text(d, "permissions")] for d in mappings(options, "devices")
     ]
     sections = (
         ("Environment", _pairs(at(options, "env"))),

@@ -8,7 +8,7 @@ from typing import Any
 from devlet.cli.session import Document
 from devlet.cli.views import container_options
 from devlet.cli.views.sheet import section, table, tree
-from devlet.objects.table_cells import at, documents_at, number, text, texts
+from devlet.objects.subdocuments import at, mappings, number, text, texts
 
 Lines = Iterable[str]
 Sections = Iterator[tuple[str, Lines]]
@@ -28,7 +28,7 @@ def lines(container: Document) -> Iterator[str]:
 
 def _sections(spec: Document, options: Document, container: Document) -> Sections:
     yield "Environment", _texts(texts(spec, "process", "env"))
-    yield "Mounts", table(["PATH", "HOST PATH", "OPTIONS"], [_mount(m) for m in documents_at(spec, "mounts")])
+    yield "Mounts", table(["PATH", "HOST PATH", "OPTIONS"], [_mount(m) for m in mappings(spec, "mounts")])
     yield "Device nodes", table(["PATH", "DEVICE", "MODE"], [*_nodes(spec), *_left_out(spec, options)])
     yield "Network interfaces", table(["NAME", "HOST NAME"], [*_interfaces(at(spec, "linux", "netDevices"))])
     yield "Groups", _groups(at(spec, "process", "user", "additionalGids"))
@@ -55,8 +55,8 @@ def _mount(mount: Document) -> list[str]:
 
 
 def _nodes(spec: Document) -> Iterator[list[str]]:
-    rules = documents_at(spec, "linux", "resources", "devices")
-    for node in documents_at(spec, "linux", "devices"):
+    rules = mappings(spec, "linux", "resources", "devices")
+    for node in mappings(spec, "linux", "devices"):
         type_, *numbers = device = (text(node, "type"), number(node, "major"), number(node, "minor"))
         access = [text(rule, "access") for rule in rules if _device_of(rule) == device]
         yield [text(node, "path"), f"{type_} {numbers[0]}:{numbers[1]}", access[-1] if access else ""]
@@ -68,8 +68,8 @@ def _device_of(rule: Document) -> tuple[str, int, int]:
 
 def _left_out(spec: Document, options: Document) -> Iterator[list[str]]:
     """What a plugin named and the host does not have."""
-    present = [text(node, "path") for node in documents_at(spec, "linux", "devices")]
-    for node in documents_at(options, "devices"):
+    present = [text(node, "path") for node in mappings(spec, "linux", "devices")]
+    for node in mappings(options, "devices"):
         path = text(node, "containerPath")
         if not any(each == path or each.startswith(f"{path}/") for each in present):
             yield [path, "not on this host", text(node, "permissions")]
@@ -87,13 +87,13 @@ def _groups(groups: Any) -> list[str]:
 def _hooks(hooks: Any) -> Iterator[list[str]]:
     """The first argument is the name under which a program is called, and is not shown."""
     for when in hooks if isinstance(hooks, dict) else ():
-        for hook in documents_at(hooks, when):
+        for hook in mappings(hooks, when):
             timeout = number(hook, "timeout")
             yield [when, text(hook, "path"), " ".join(texts(hook, "args")[1:]), f"{timeout}s" if timeout else ""]
 
 
 def _cdi_devices(container: Document, options: Document) -> list[str]:
-    claimed = [name for claim in documents_at(container, "claims") for name in texts(claim, "cdiDevices")]
+    claimed = [name for claim in mappings(container, "claims") for name in texts(claim, "cdiDevices")]
     return list(dict.fromkeys([*claimed, *texts(options, "cdiDevices")]))
 
 

@@ -7,7 +7,7 @@ from devlet.cli.views import container_spec
 from devlet.cli.views.plugin import PLUGINS, state
 from devlet.cli.views.reader import Reader
 from devlet.cli.views.sheet import fields, moment, section
-from devlet.objects.table_cells import at, documents_at, text, texts
+from devlet.objects.subdocuments import at, mappings, text, texts
 
 HOLDERS = "holders.devlet.dev"
 _UNLISTED = "Unknown"
@@ -60,7 +60,7 @@ def _held(device: Document, holder: Document, reader: Reader) -> Iterator[str]:
             ("Since", moment(at(device, "status", "since"), reader.now) or "before devlet was started"),
         ]
     )
-    for container in documents_at(found or {}, "status", "containers"):
+    for container in mappings(found or {}, "status", "containers"):
         if text(container, "name") == text(holder, "container"):
             yield from section("Given to the container", container_spec.lines(container))
 

@@ -9,7 +9,8 @@ from devlet.cli.views.reader import Reader
 from devlet.cli.views.sheet import fields, moment, section, table
 from devlet.cli.views.slice import holders, node
 from devlet.node.devices.order import in_order
-from devlet.objects.table_cells import at, documents_at, duration, instant, text, texts
+from devlet.objects.subdocuments import at, mappings, text, texts
+from devlet.objects.table_cells import duration, instant
 
 SLICES = "resourceslices.resource.k8s.io"
 MOST = 50  # claims; more of them are for `devlet get`
@@ -69,7 +70,7 @@ def _slices(driver: str, reader: Reader) -> Iterator[str]:
     held = holders(reader.all(CLAIMS)) if slices else {}
     rows = []
     for slice_ in slices:
-        pool, devices = text(slice_, "spec", "pool", "name"), documents_at(slice_, "spec", "devices")
+        pool, devices = text(slice_, "spec", "pool", "name"), mappings(slice_, "spec", "devices")
         used = sum((driver, pool, text(device, "name")) in held for device in devices)
         name, generation = text(slice_, "metadata", "name"), at(slice_, "spec", "pool", "generation")
         rows.append([name, node(slice_), pool, generation, str(len(devices)), str(used)])
@@ -86,23 +87,23 @@ def _claims(driver: str, reader: Reader) -> Iterator[str]:
 
 def _is_of(driver: str, prepared: Document, reader: Reader) -> bool:
     """Of a claim that was not begun, only the cluster knows whose devices it has."""
-    parts = documents_at(prepared, "status", "drivers")
+    parts = mappings(prepared, "status", "drivers")
     if not parts:
         namespace, name = (text(prepared, "metadata", key) for key in ("namespace", "name"))
         claim = reader.one(CLAIMS, namespace, name) or {}
-        parts = documents_at(claim, "status", "allocation", "devices", "results")
+        parts = mappings(claim, "status", "allocation", "devices", "results")
     return any(text(part, "driver") == driver for part in parts)
 
 
 def _claim(driver: str, prepared: Document) -> list[str]:
-    parts = [part for part in documents_at(prepared, "status", "drivers") if text(part, "driver") == driver]
-    devices = [text(device, "device") for part in parts for device in documents_at(part, "devices")]
+    parts = [part for part in mappings(prepared, "status", "drivers") if text(part, "driver") == driver]
+    devices = [text(device, "device") for part in parts for device in mappings(part, "devices")]
     return [
         f"{text(prepared, 'metadata', 'namespace')}/{text(prepared, 'metadata', 'name')}",
         text(prepared, "status", "state"),
         "yes" if parts and all(at(part, "prepared") is True for part in parts) else "no",
         ", ".join(dict.fromkeys(devices)),
-        ", ".join(text(pod, "name") or text(pod, "uid") for pod in documents_at(prepared, "status", "pods")),
-        ", ".join(text(wait, "pod") or text(wait, "uid") for wait in documents_at(prepared, "status", "waiting")),
+        ", ".join(text(pod, "name") or text(pod, "uid") for pod in mappings(prepared, "status", "pods")),
+        ", ".join(text(wait, "pod") or text(wait, "uid") for wait in mappings(prepared, "status", "waiting")),
         text(prepared, "status", "message"),
     ]

@@ -7,15 +7,15 @@ from devlet.cli.views import container_spec
 from devlet.cli.views.reader import Reader
 from devlet.cli.views.sheet import fields, moment, section, table
 from devlet.node.devices.order import in_order
-from devlet.objects.table_cells import at, documents_at, text, texts
+from devlet.objects.subdocuments import at, mappings, text, texts
 
 
 def view(holder: Document, reader: Reader) -> Iterator[str]:
-    containers = documents_at(holder, "status", "containers")
+    containers = mappings(holder, "status", "containers")
     pairs = [("Pod UID", text(holder, "spec", "podUID")), ("Phase", text(holder, "status", "phase"))]
     since = moment(at(holder, "status", "since"), reader.now)
     # Only of devices of plugins it is known when they came.
-    if since or not containers or any(documents_at(container, "devices") for container in containers):
+    if since or not containers or any(mappings(container, "devices") for container in containers):
         pairs.append(("Since", since or "before devlet was started"))
     yield from fields(pairs)
     for container in containers:
@@ -24,9 +24,9 @@ def view(holder: Document, reader: Reader) -> Iterator[str]:
 
 def _container(container: Document) -> Iterator[str]:
     rows = [
-        [text(d, "resource"), ", ".join(in_order(texts(d, "ids"), key=str))] for d in documents_at(container, "devices")
+        [text(d, "resource"), ", ".join(in_order(texts(d, "ids"), key=str))] for d in mappings(container, "devices")
     ]
-    claims = [_claim(claim) for claim in documents_at(container, "claims")]
+    claims = [_claim(claim) for claim in mappings(container, "claims")]
     if rows or not claims:
         yield from section("Devices", table(["RESOURCE", "IDS"], rows))
     if claims:

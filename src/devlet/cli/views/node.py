@@ -6,7 +6,7 @@ from devlet.cli.session import Document
 from devlet.cli.views.plugin import PLUGINS
 from devlet.cli.views.reader import Reader
 from devlet.cli.views.sheet import conditions, fields, section, table
-from devlet.objects.table_cells import at, documents_at, number, text
+from devlet.objects.subdocuments import at, mappings, number, text
 
 SLICES = "resourceslices.resource.k8s.io"
 DAMAGED = "DeviceCheckpointDamaged"
@@ -15,8 +15,8 @@ DAMAGED = "DeviceCheckpointDamaged"
 def view(node: Document, reader: Reader) -> Iterator[str]:
     name = text(node, "metadata", "name")
     yield from _damage(node)
-    addresses = [f"{text(a, 'type')} {text(a, 'address')}" for a in documents_at(node, "status", "addresses")]
-    taints = [f"{text(t, 'key')}={text(t, 'value')}:{text(t, 'effect')}" for t in documents_at(node, "spec", "taints")]
+    addresses = [f"{text(a, 'type')} {text(a, 'address')}" for a in mappings(node, "status", "addresses")]
+    taints = [f"{text(t, 'key')}={text(t, 'value')}:{text(t, 'effect')}" for t in mappings(node, "spec", "taints")]
     yield from fields(
         [
             ("Version", text(node, "status", "nodeInfo", "kubeletVersion")),
@@ -35,7 +35,7 @@ def view(node: Document, reader: Reader) -> Iterator[str]:
 
 def _damage(node: Document) -> Iterator[str]:
     """On top, because devices may be handed out twice until somebody has looked."""
-    for condition in documents_at(node, "status", "conditions"):
+    for condition in mappings(node, "status", "conditions"):
         if text(condition, "type") == DAMAGED and text(condition, "status") == "True":
             found = text(condition, "message").split("; ")
             files = [file for file, word, _ in (each.partition(" was damaged") for each in found) if word]
@@ -77,7 +77,7 @@ def _offered(plugin: Document | None) -> list[str]:
 def _slices(slices: list[Document]) -> Iterator[str]:
     rows = []
     for found in slices:
-        names = [text(device, "name") for device in documents_at(found, "spec", "devices")]
+        names = [text(device, "name") for device in mappings(found, "spec", "devices")]
         shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
         rows.append([text(found, "spec", "driver"), text(found, "spec", "pool", "name"), shown])
     return table(["DRIVER", "POOL", "DEVICES"], sorted(rows))

@@ -6,7 +6,8 @@ from devlet.cli.session import Document
 from devlet.cli.views.reader import Reader
 from devlet.cli.views.sheet import fields, moment, section, table
 from devlet.node.devices.order import in_order
-from devlet.objects.table_cells import at, number, since, text
+from devlet.objects.subdocuments import at, number, text
+from devlet.objects.table_cells import since
 
 PLUGINS = "plugins.devlet.dev"
 DEVICES = "devices.devlet.dev"

@@ -8,7 +8,7 @@ from devlet.cli.views import container_spec
 from devlet.cli.views.device import HOLDERS
 from devlet.cli.views.reader import Reader
 from devlet.cli.views.sheet import amounts, conditions, fields, section, table
-from devlet.objects.table_cells import at, documents_at, number, text
+from devlet.objects.subdocuments import at, mappings, number, text
 
 
 def view(pod: Document, reader: Reader) -> Iterator[str]:
@@ -16,7 +16,7 @@ def view(pod: Document, reader: Reader) -> Iterator[str]:
     pairs = [("Node", text(pod, "spec", "nodeName")), ("Status", status)]
     pairs += [("Message", message)] if (message := text(pod, "status", "message")) else []
     yield from fields([*pairs, ("IP", text(pod, "status", "podIP"))])
-    if documents_at(pod, "spec", "initContainers"):
+    if mappings(pod, "spec", "initContainers"):
         yield from section("Init containers", _containers(pod, "initContainers", "initContainerStatuses"))
     yield from section("Containers", _containers(pod, "containers", "containerStatuses"))
     if devices := [*_devices(pod)]:
@@ -29,19 +29,19 @@ def view(pod: Document, reader: Reader) -> Iterator[str]:
 def _given(pod: Document, reader: Reader) -> Iterator[str]:
     """With its devices. Only the node knows, and the API may be that of a cluster."""
     holder = reader.one(HOLDERS, text(pod, "metadata", "namespace"), text(pod, "metadata", "name"))
-    for container in documents_at(holder or {}, "status", "containers"):
+    for container in mappings(holder or {}, "status", "containers"):
         if lines := [*container_spec.lines(container)]:
             yield from section(f"Given to container {text(container, 'name')}", lines)
 
 
 def _containers(pod: Document, key: str, status_key: str) -> Iterator[str]:
-    statuses = {text(s, "name"): s for s in documents_at(pod, "status", status_key)}
+    statuses = {text(s, "name"): s for s in mappings(pod, "status", status_key)}
     rows = []
-    for container in documents_at(pod, "spec", key):
+    for container in mappings(pod, "spec", key):
         status = statuses.get(text(container, "name"), {})
         used = ", ".join(
             "/".join(part for part in (text(c, "name"), text(c, "request")) if part)
-            for c in documents_at(container, "resources", "claims")
+            for c in mappings(container, "resources", "claims")
         )
         limits = amounts(at(container, "resources", "limits"))
         restarts = str(number(status, "restartCount"))
@@ -61,9 +61,9 @@ def _state(status: Document) -> str:
 def _devices(pod: Document) -> Iterator[list[str]]:
     """Those of plugins; one that is not healthy says so."""
     for key in ("initContainerStatuses", "containerStatuses"):
-        for status in documents_at(pod, "status", key):
-            for allocated in documents_at(status, "allocatedResourcesStatus"):
-                devices = ", ".join(_device(d) for d in documents_at(allocated, "resources"))
+        for status in mappings(pod, "status", key):
+            for allocated in mappings(status, "allocatedResourcesStatus"):
+                devices = ", ".join(_device(d) for d in mappings(allocated, "resources"))
                 yield [text(status, "name"), text(allocated, "name"), devices]
 
 
@@ -73,8 +73,8 @@ def _device(device: Document) -> str:
 
 
 def _claims(pod: Document, reader: Reader) -> Iterator[list[str]]:
-    made = {text(s, "name"): text(s, "resourceClaimName") for s in documents_at(pod, "status", "resourceClaimStatuses")}
-    for wanted in documents_at(pod, "spec", "resourceClaims"):
+    made = {text(s, "name"): text(s, "resourceClaimName") for s in mappings(pod, "status", "resourceClaimStatuses")}
+    for wanted in mappings(pod, "spec", "resourceClaims"):
         name = text(wanted, "name")
         claim_name = text(wanted, "resourceClaimName") or made.get(name, "")
         if not claim_name:

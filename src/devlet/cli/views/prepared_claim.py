@@ -6,7 +6,7 @@ from devlet.cli.session import Document
 from devlet.cli.views.awaited import awaits, awaits_since, driver_states
 from devlet.cli.views.reader import Reader
 from devlet.cli.views.sheet import fields, moment, section, table
-from devlet.objects.table_cells import at, documents_at, text, texts
+from devlet.objects.subdocuments import at, mappings, text, texts
 
 PREPARED = "preparedclaims.devlet.dev"
 DRIVERS = "drivers.devlet.dev"
@@ -39,11 +39,11 @@ def details(prepared: Document, reader: Reader) -> Iterator[str]:
     states = driver_states(reader.all(DRIVERS))
     header = ["DRIVER", "PREPARED", "DEVICE", "REQUESTS", "CDI DEVICES"]
     yield from section("On this node", table(header, _rows(prepared, states)))
-    pods = [[text(pod, "name"), text(pod, "uid")] for pod in documents_at(prepared, "status", "pods")]
+    pods = [[text(pod, "name"), text(pod, "uid")] for pod in mappings(prepared, "status", "pods")]
     yield from section("Pods", table(["NAME", "UID"], pods))
     waiting = [
         [text(wait, "pod"), text(wait, "uid"), moment(at(wait, "since"), reader.now), text(wait, "message")]
-        for wait in documents_at(prepared, "status", "waiting")
+        for wait in mappings(prepared, "status", "waiting")
     ]
     yield from section("Waiting", table(["POD", "UID", "SINCE", "MESSAGE"], waiting))
 
@@ -58,10 +58,10 @@ def _state(prepared: Document | None, reader: Reader) -> str:
 def _rows(prepared: Document, states: dict[str, str]) -> list[list[str]]:
     """One for each device, and one for a driver that has prepared none."""
     rows = []
-    for part in documents_at(prepared, "status", "drivers"):
+    for part in mappings(prepared, "status", "drivers"):
         driver = text(part, "driver")
         done = "yes" if at(part, "prepared") is True else f"no ({states.get(driver, 'Missing')})"
-        rows += [[driver, done, *_device(device)] for device in documents_at(part, "devices")] or [
+        rows += [[driver, done, *_device(device)] for device in mappings(part, "devices")] or [
             [driver, done, "", "", ""]
         ]
     return rows

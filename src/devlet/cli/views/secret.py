@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from devlet.cli.session import Document
 from devlet.cli.views.reader import Reader
 from devlet.cli.views.sheet import fields, section, table
-from devlet.objects.table_cells import at, text
+from devlet.objects.subdocuments import at, text
 
 
 def view(secret: Document, reader: Reader) -> Iterator[str]:

@@ -5,7 +5,8 @@ from typing import Any
 
 from devlet.cli.session import Document
 from devlet.cli.tables import Layout, printable
-from devlet.objects.table_cells import at, since, text
+from devlet.objects.subdocuments import at, text
+from devlet.objects.table_cells import since
 
 NONE = "<none>"
 INDENT = "  "

@@ -8,7 +8,7 @@ from devlet.cli.views.awaited import consumers
 from devlet.cli.views.claim import CLAIMS
 from devlet.cli.views.reader import Reader
 from devlet.cli.views.sheet import fields, section, table
-from devlet.objects.table_cells import at, documents_at, text
+from devlet.objects.subdocuments import at, mappings, text
 
 
 class Holder(NamedTuple):
@@ -26,7 +26,7 @@ def view(slice_: Document, reader: Reader) -> Iterator[str]:
     generation, slices = (at(slice_, "spec", "pool", key) for key in ("generation", "resourceSliceCount"))
     about = f"{pool} (generation {generation}, slices: {slices})"
     held = holders(reader.all(CLAIMS))
-    devices = documents_at(slice_, "spec", "devices")
+    devices = mappings(slice_, "spec", "devices")
     used = sum((driver, pool, text(device, "name")) in held for device in devices)
     yield from fields(
         [("Driver", driver), ("Pool", about), ("Node", node(slice_)), ("Used", f"{used} of {len(devices)}")]
@@ -54,7 +54,7 @@ def holders(claims: list[Document]) -> Holders:
     found: dict[tuple[str, str, str], list[Holder]] = {}
     for claim in claims:
         holder = Holder(f"{text(claim, 'metadata', 'namespace')}/{text(claim, 'metadata', 'name')}", consumers(claim))
-        for result in documents_at(claim, "status", "allocation", "devices", "results"):
+        for result in mappings(claim, "status", "allocation", "devices", "results"):
             if at(result, "adminAccess") is not True:
                 place = text(result, "driver"), text(result, "pool"), text(result, "device")
                 found.setdefault(place, []).append(holder)
@@ -74,7 +74,7 @@ def _capacity(device: Document) -> str:
 
 
 def _taints(device: Document) -> str:
-    return ", ".join(f"{text(t, 'key')}={text(t, 'value')}:{text(t, 'effect')}" for t in documents_at(device, "taints"))
+    return ", ".join(f"{text(t, 'key')}={text(t, 'value')}:{text(t, 'effect')}" for t in mappings(device, "taints"))
 
 
 def _maps(device: Document, key: str) -> list[tuple[str, dict[str, Any]]]:

@@ -4,19 +4,8 @@ from datetime import datetime
 
 from devlet.cli.session import Document
 from devlet.cli.views.slice import Holders, node
-from devlet.objects.table_cells import (
-    AGE,
-    NAME,
-    UNKNOWN,
-    Column,
-    age,
-    documents_at,
-    name,
-    none_if_empty,
-    number,
-    text,
-    wide,
-)
+from devlet.objects.subdocuments import mappings, name, number, text
+from devlet.objects.table_cells import AGE, NAME, UNKNOWN, Column, age, none_if_empty, wide
 
 COLUMNS = (
     NAME,
@@ -29,7 +18,7 @@ COLUMNS = (
 def cells(slice_: Document, held: Holders | None, *, now: datetime) -> list[str]:
     """`held` is None if nobody may know who holds what."""
     driver, pool = text(slice_, "spec", "driver"), text(slice_, "spec", "pool", "name")
-    devices = [text(device, "name") for device in documents_at(slice_, "spec", "devices")]
+    devices = [text(device, "name") for device in mappings(slice_, "spec", "devices")]
     holders = [found for device in devices if (found := (held or {}).get((driver, pool, device)))]
     claims = dict.fromkeys(holder.claim for found in holders for holder in found)
     return [

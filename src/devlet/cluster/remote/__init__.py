@@ -1,2 +1,4 @@
-"""A real Kubernetes API server, or a devlet's own socket, behind the cluster port. HTTP stops here: callers see
-documents and the errors of `devlet.errors`."""
+"""The cluster port in front of a Kubernetes API server, or of another devlet's socket.
+
+HTTP ends here: callers see documents and the errors of `devlet.errors`.
+"""

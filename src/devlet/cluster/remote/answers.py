@@ -48,7 +48,7 @@ def document(body: bytes) -> Document:
 
 
 class Items(Sequence[Document]):
-    """Objects of a list, with the kind and version that lists leave out."""
+    """The objects of a list with their kind and version, which lists leave out."""
 
     def __init__(self, raw: list[msgspec.Raw], resource: Resource) -> None:
         self._raw = raw
@@ -80,7 +80,7 @@ def page(resource: Resource, body: bytes) -> ObjectList:
 
 
 def event(line: bytes) -> WatchEvent:
-    """One line of a watch. An ERROR is raised as the error it reports."""
+    """Parse one line of a watch. Raise the error that an ERROR event reports."""
     try:
         frame = _frames.decode(line)
     except _MALFORMED as e:
@@ -95,7 +95,7 @@ def event(line: bytes) -> WatchEvent:
 
 
 class Lines:
-    """Lines out of chunks. What comes after the last line end is an event that was cut off, and no line."""
+    """Splits chunks into lines. An incomplete last line is an event that was cut off, and is dropped."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -117,7 +117,7 @@ _warning = re.compile(r'\s*[0-9]{3} [^\s"]+ "((?:[^"\\]|\\.)*)"(?: "[^"]*")?\s*(
 
 
 def warnings(headers: Iterable[str]) -> list[str]:
-    """The texts of Warning headers, each of which may hold several: `299 - "unknown field \\"foo\\""`."""
+    """Return the texts of Warning headers, each of which may have several: `299 - "unknown field \\"foo\\""`."""
     found = []
     for header in headers:
         at = 0

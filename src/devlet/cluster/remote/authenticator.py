@@ -1,4 +1,4 @@
-"""Proof of who we are, for each request anew: tokens and certificates change while we run.
+"""Credentials for each request: tokens and certificates change while devlet runs.
 
 Files are read again every minute or so, plugins are run again when what they issued expires, and both at once when the
 server says it does not know us.
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What one request carries. `tls` is None where nothing is encrypted."""
+    """The credentials of one request. `tls` is None if the connection is not encrypted."""
 
     headers: list[tuple[str, str]]
     tls: ssl.SSLContext | None
@@ -56,7 +56,7 @@ class Authenticator:
         return Proof(headers, self._context(issued.key_pair) if self._connection.is_tls else None)
 
     def renew(self) -> bool:
-        """Forget what can be had anew; false if the next proof will be the same."""
+        """Forget credentials that can be read again. Return False if the next ones will be the same."""
         credentials = self._connection.credentials
         self._issued = None
         self._token_file.forget()
@@ -78,7 +78,7 @@ class Authenticator:
         return credentials.token if path is None else self._token_file.get(lambda: _read_token(path))
 
     def _context(self, issued: KeyPair | None) -> ssl.SSLContext:
-        """The same object as long as nothing changed, so that connections are used again."""
+        """Return the same object as long as nothing changed, so that connections are reused."""
         pair = self._connection.credentials.key_pair
         if issued is not None:
             content = _read_pair(issued)
@@ -92,7 +92,7 @@ class Authenticator:
 
 
 class _Aged(Generic[T]):
-    """A value that is read again when it is old. If that fails, the old one has to do."""
+    """A value that is read again when it is old. If that fails, the old value is used."""
 
     def __init__(self, age: float, clock: Clock) -> None:
         self._age = age

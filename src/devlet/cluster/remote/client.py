@@ -39,7 +39,7 @@ from devlet.objects.kinds import Resource
 async def connected(
     connection: Connection, settings: Settings = Settings(), clock: Clock | None = None
 ) -> AsyncIterator["RemoteCluster"]:
-    """A cluster for as long as the block lasts. Nothing is sent before the first call."""
+    """Connect to a cluster while the block runs. Nothing is sent before the first call."""
     async with open_transport(connection, settings, clock) as transport:
         yield RemoteCluster(transport)
 

@@ -24,7 +24,7 @@ class KeyPair:
 
 @dataclass(frozen=True, slots=True)
 class ExecPlugin:
-    """A program that prints credentials. `cluster` is what it is told about the server, None: nothing."""
+    """A program that prints credentials. `cluster` describes the server to it; None to leave that out."""
 
     command: str
     api_version: str
@@ -38,13 +38,13 @@ class ExecPlugin:
 class Credentials:
     key_pair: KeyPair | None = None
     token: str = field(default="", repr=False)
-    token_file: Path | None = None  # its content replaces `token`
+    token_file: Path | None = None  # its content is used instead of `token`
     exec_plugin: ExecPlugin | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Impersonation:
-    """Act as somebody else, if the credentials allow it."""
+    """Act as another user, if the credentials allow it."""
 
     user: str = ""
     uid: str = ""
@@ -54,11 +54,12 @@ class Impersonation:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """`server` is a URL, possibly with a path. With `socket` the same is spoken over that Unix socket."""
+    """The address of an API server and the credentials for it. `server` is a URL, possibly with a path. With `socket`,
+    requests are sent over that Unix socket."""
 
     server: str
     socket: Path | None = None
-    ca: bytes = b""  # PEM; empty: the authorities this host trusts
+    ca: bytes = b""  # PEM; empty: the certificate authorities of this host
     verify: bool = True
     tls_server_name: str = ""  # what the certificate is for, if not the server's host
     credentials: Credentials = Credentials()
@@ -76,17 +77,18 @@ class Connection:
 
     @property
     def sends_credentials(self) -> bool:
-        """Never over plain TCP, where everybody on the way could read them; kubectl does the same."""
+        """Return the credentials to send. None are sent over plain TCP, where others could read them; kubectl does the
+        same."""
         return self.is_tls or self.socket is not None
 
     @property
     def address(self) -> str:
-        """For people: the URL, or the path of the socket."""
+        """Return the server for messages: the URL, or the path of the socket."""
         return str(self.socket) if self.socket else self.server
 
 
 def at_socket(path: Path) -> Connection:
-    """The API that a devlet serves on its socket, where the kernel says who asks."""
+    """Return the connection to the API on a devlet's socket, where the kernel identifies the client."""
     return Connection("http://localhost", socket=path)
 
 

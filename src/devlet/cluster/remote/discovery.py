@@ -1,4 +1,4 @@
-"""What a server serves. A group's version says little: which resources are in it depends on switches of the server."""
+"""Find out what a server serves. The version of a group does not say which resources are enabled in it."""
 
 from typing import TypeVar
 
@@ -40,23 +40,24 @@ class _Info(msgspec.Struct, rename="camel"):
 
 
 class Discovery:
-    """Asks the server each time."""
+    """Discovery of a server, which is asked each time."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
     async def server_version(self) -> str:
-        """As in `v1.36.4`."""
+        """Return the release of the server: `v1.36.4`."""
         return (await self._get("/version", _Info)).git_version
 
     async def api_versions(self) -> frozenset[str]:
-        """As in `v1`, `resource.k8s.io/v1`."""
+        """Return the API versions: `v1`, `resource.k8s.io/v1`."""
         core, groups = await self._get("/api", _Core), await self._get("/apis", _Groups)
         named = {version.group_version for group in groups.groups or () for version in group.versions or ()}
         return frozenset(core.versions or ()) | named
 
     async def resources(self, api_version: str) -> frozenset[str]:
-        """Plurals, and with a slash the subresources, in that version; empty if it is not served."""
+        """Return the plurals of the resources in a version, with `/` and their subresources; empty if it is not
+        served."""
         path = f"/{'apis' if '/' in api_version else 'api'}/{api_version}"
         try:
             found = await self._get(path, _Resources)
@@ -65,7 +66,7 @@ class Discovery:
         return frozenset(resource.name for resource in found.resources or ())
 
     async def resource_of(self, kind: Kind) -> Resource:
-        """The kind in the first of its versions that the server serves."""
+        """Return the kind in the first of its versions that the server serves."""
         for api_version in kind.api_versions:
             if kind.plural in await self.resources(api_version):
                 return Resource(kind, api_version)

@@ -22,7 +22,8 @@ _SHOWN = 500  # characters of stderr
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """What a plugin gave: a token, a key pair or both. Without `expires`: until the server refuses it."""
+    """The credentials of a plugin: a token, a key pair or both. Without `expires` they are valid until the server
+    refuses them."""
 
     token: str = field(default="", repr=False)
     key_pair: KeyPair | None = None
@@ -43,7 +44,7 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
 
 
 async def issue(plugin: ExecPlugin, timeout: float) -> Issued:
-    """Run the plugin to its end. Raises InvalidInput for one that cannot work, Unavailable for one that failed."""
+    """Run the plugin. Raise InvalidInput if it cannot work, and Unavailable if it failed."""
     answer = await _run(plugin, timeout)
     if answer.returncode != 0:
         said = answer.stderr[-4 * _SHOWN :].decode(errors="replace").strip()[-_SHOWN:]

@@ -46,7 +46,7 @@ class Answer:
 
 
 class Transport:
-    """Use `open_transport`."""
+    """Sends requests to one server. Use `open_transport`."""
 
     def __init__(
         self, session: aiohttp.ClientSession, connection: Connection, settings: Settings, clock: Clock
@@ -60,7 +60,7 @@ class Transport:
         self._limit = RateLimit(settings.qps, settings.burst, clock)
 
     async def call(self, request: Request) -> Answer:
-        """The whole answer to a request that succeeded."""
+        """Return the whole answer to a request that succeeded."""
         timeout = self._timeout(self.settings.answer_timeout)
         response = await self._send(request, timeout)
         async with response:
@@ -73,8 +73,8 @@ class Transport:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The answer as it comes. The chunks end with the stream, however it ends: closed, cut off, or silent for too
-        long. Those who need all must be able to tell from the content."""
+        """Yield the answer as it arrives. The chunks end with the stream, whether it was closed, cut off, or silent for
+        too long. A caller that needs the whole answer must check its content."""
         response = await self._send(request, self._timeout(self.settings.silence))
         async with response, aclosing(_chunks(response)) as chunks:
             yield chunks
@@ -83,8 +83,8 @@ class Transport:
     async def exchange(
         self, request: Request, headers: Sequence[tuple[str, str]], *, streams: bool = False
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Somebody else's request, with our credentials, and whatever the server answers: nothing is repeated, and no
-        answer is an error. `streams`: the answer is a watch, which may be silent for long."""
+        """Forward another client's request with our credentials, and return any answer: nothing is retried, and no
+        answer is an error. `streams` is for a watch, which may be silent for long."""
         silence = self.settings.silence if streams else self.settings.answer_timeout
         await self._limit.take()
         with self._errors():
@@ -159,7 +159,7 @@ class Transport:
 async def open_transport(
     connection: Connection, settings: Settings = Settings(), clock: Clock | None = None
 ) -> AsyncIterator[Transport]:
-    """Ready at once: nothing is sent before the first request."""
+    """Open a transport. Nothing is sent before the first request."""
     connector = (
         aiohttp.UnixConnector(str(connection.socket), limit=0)
         if connection.socket
@@ -172,7 +172,7 @@ async def open_transport(
 
 
 async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
-    """The body, or a little more than the limit of it."""
+    """Return the body, or slightly more than the limit of it."""
     parts, size = [], 0
     async for chunk in response.content.iter_any():
         parts.append(chunk)
@@ -192,7 +192,7 @@ async def _chunks(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, Non
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds; the other form of the header, a date, is not used by API servers."""
+    """Return the seconds of the header. API servers do not use its other form, a date."""
     try:
         seconds = float(headers.get("Retry-After", ""))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The connection that every pod is given: two variables and three files."""
+"""Read the connection to the API server that every pod has: two variables and three files."""
 
 import os
 from collections.abc import Mapping

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Kubeconfig:
-    """One or several files, merged. Entries that no context leads to are read, but not judged."""
+    """One or several files, merged. Only the entries of the chosen context are validated."""
 
     def __init__(self, origin: str) -> None:
         self._origin = origin
@@ -53,7 +53,7 @@ class Kubeconfig:
         self._contexts = contexts | self._contexts
 
     def connection(self, context: str = "") -> Connection:
-        """Of the given context, or else of the current one."""
+        """Return the connection of the given context, or of the current one."""
         name = context or self.current_context
         if not self._contexts:
             raise InvalidInput(f"{self._origin}: it has no contexts, so it names no cluster; is it the right file?")
@@ -85,14 +85,14 @@ class Kubeconfig:
 
 
 def paths(environment: Mapping[str, str] = os.environ) -> list[Path]:
-    """The files kubectl would read: those of KUBECONFIG, or else ~/.kube/config."""
+    """Return the files that kubectl would read: those of KUBECONFIG, or ~/.kube/config."""
     if listed := environment.get("KUBECONFIG", ""):
         return list(dict.fromkeys(Path(part) for part in listed.split(os.pathsep) if part))
     return [Path(environment.get("HOME", "/")) / ".kube" / "config"]
 
 
 def load(files: Sequence[Path]) -> Kubeconfig:
-    """Files that do not exist are passed over, as long as one does."""
+    """Read the files. Missing files are ignored, unless all are missing."""
     config = Kubeconfig(os.pathsep.join(map(str, files)))
     found = [path for path in files if path.exists()]
     if not found:
@@ -120,7 +120,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _content(file: str, data: str, folder: Path, where: str) -> Source:
-    """What stands in the kubeconfig itself goes before the file it names."""
+    """Return data from the kubeconfig itself, or else from the file that it names."""
     if not data:
         return folder / file if file else b""
     try:

@@ -111,7 +111,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def parse(content: bytes, path: Path) -> File:
-    """YAML or JSON; `path` is for errors."""
+    """Parse YAML or JSON. `path` is for errors."""
     document = _decode(content, path)
     try:
         file = msgspec.convert({} if document is None else _without_nulls(document), File)

@@ -1,4 +1,4 @@
-"""Where a resource is on an API server, and what options are called in a URL."""
+"""The paths of resources on an API server, and the names of options in a URL."""
 
 import math
 from urllib.parse import quote
@@ -22,7 +22,7 @@ def item(resource: Resource, name: str, namespace: str, subresource: str = "") -
 
 
 def _segment(text: str, what: str) -> str:
-    """Anything that would lead elsewhere is refused here: `..` would be another path altogether."""
+    """Return a segment of a path. Refuse names that would lead elsewhere, such as `..`."""
     if not text:
         raise BadRequest(f"{what} must be provided")
     if text in (".", "..") or "/" in text or "%" in text or not text.isprintable():
@@ -42,7 +42,7 @@ def list_query(options: ListOptions) -> Query:
 
 
 def watch_query(options: WatchOptions) -> Query:
-    """Bookmarks are always asked for: they show that a quiet server is still there."""
+    """Return the query of a watch. It always asks for bookmarks: they show that a quiet server still runs."""
     initial = "" if options.send_initial_events is None else str(options.send_initial_events).lower()
     return _given(
         ("watch", "true"),

@@ -1,16 +1,16 @@
-"""A token bucket: so many requests per second on average, and a burst above it, in the order they were asked for."""
+"""A rate limit: requests per second on average, with bursts, in the order in which they were made."""
 
 from devlet.kit.clock import Clock
 
 
 class RateLimit:
-    """`qps` of 0: no limit."""
+    """Limits requests to `qps` per second on average; 0 means no limit."""
 
     def __init__(self, qps: float, burst: int, clock: Clock) -> None:
         self._qps = qps
         self._burst = max(burst, 1)
         self._clock = clock
-        self._tokens = float(self._burst)  # below zero: promised to those who wait
+        self._tokens = float(self._burst)  # below zero: reserved by waiting requests
         self._counted = clock.monotonic()
 
     async def take(self) -> None:
@@ -25,5 +25,5 @@ class RateLimit:
         try:
             await self._clock.sleep(-self._tokens / self._qps)
         except BaseException:
-            self._tokens += 1  # given back by one who no longer waits
+            self._tokens += 1  # a cancelled request returns its token
             raise

@@ -1,4 +1,4 @@
-"""Every number of the client in one place."""
+"""All settings of the client."""
 
 from dataclasses import dataclass
 
@@ -16,6 +16,6 @@ class Settings:
     burst: int = 100
     max_answer_bytes: int = 1 << 30
     max_event_bytes: int = 16 << 20
-    reread_credentials: float = 60.0  # files with tokens and certificates are replaced under us
+    reread_credentials: float = 60.0  # files with tokens and certificates may be replaced at any time
     exec_timeout: float = 60.0  # for a credential plugin
-    user_agent: str = "devlet"  # servers take it for the field manager where none is named
+    user_agent: str = "devlet"  # servers use it as the default field manager

@@ -1,4 +1,4 @@
-"""TLS contexts from certificates in memory, as Go would judge them: a trusted certificate need not be a root."""
+"""TLS contexts from certificates in memory, verified as Go does it: a trusted certificate need not be a root."""
 
 import ssl
 import tempfile
@@ -30,7 +30,7 @@ def _trusting(connection: Connection) -> ssl.SSLContext:
 
 
 def _load(context: ssl.SSLContext, certificate: bytes, key: bytes, address: str) -> None:
-    # The standard library reads key pairs from files only. This one is ours alone (0600) and gone at once.
+    # The standard library reads key pairs from files only. This file is private (0600) and removed at once.
     with tempfile.NamedTemporaryFile(prefix="devlet-") as file:
         file.write(certificate.rstrip() + b"\n" + key)
         file.flush()

@@ -1,4 +1,4 @@
-"""Whether an object may be stored: its namespace, its rules, and what other objects have to say."""
+"""Decide whether an object may be stored, by its namespace, its rules, and other objects."""
 
 from dataclasses import replace
 from functools import cache
@@ -61,7 +61,7 @@ class Admission:
 
 
 def _check_alive(resource: Resource, new: Document, namespace: Record) -> None:
-    """Nothing new in a namespace that is going away."""
+    """Refuse new objects in a namespace that is being deleted."""
     if namespace.metadata.deletion_timestamp is None:
         return
     name, where = new["metadata"].get("name", ""), namespace.metadata.name

@@ -1,4 +1,4 @@
-"""What every cluster has from its first moment: a few namespaces and the system's priority classes."""
+"""Create what every cluster has from the start: a few namespaces and the system priority classes."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical":
 
 
 async def bootstrap(cluster: Cluster) -> None:
-    """Idempotent."""
+    """Create what is missing. Idempotent."""
     for name in _NAMESPACES:
         await _ensure(cluster, NAMESPACES, name)
     for name, value in _PRIORITIES.items():

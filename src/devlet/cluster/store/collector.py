@@ -1,7 +1,7 @@
-"""Garbage collection: objects go when the last of their owners is gone.
+"""Garbage collection: delete an object when the last of its owners is gone.
 
-Driven by changes: whenever an owner or a dependent changes, the objects concerned are looked at again. `decide` says
-what has to happen to one object, from values alone; the collector does it.
+Whenever an owner or a dependent changes, the objects concerned are checked again. `decide` returns what has to happen
+to one object, from values alone; the collector does it.
 """
 
 import logging
@@ -17,6 +17,7 @@ from devlet.cluster.store.owners import Item
 from devlet.cluster.store.records import Owner, Record
 from devlet.cluster.store.strategy import strategy_of
 from devlet.errors import Conflict, DevletError, NotFound, Unavailable
+from devlet.kit.changes import Changes
 from devlet.kit.facts import facts
 from devlet.objects.kinds import Catalogue, Resource
 
@@ -30,7 +31,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class KeepOwners:
-    """Write the object with these owners only."""
+    """Keep only these owners in the object."""
 
     uids: frozenset[str]
 
@@ -44,7 +45,8 @@ Step = Delete | KeepOwners | DropFinalizer
 
 
 def decide(record: Record, owners: dict[str, Record | None], dependents: list[Record]) -> Step | None:
-    """`owners`: those whose kind we know, by UID, None for the absent; `dependents`: who names this object an owner."""
+    """Decide what to do with an object. `owners` are those of known kinds, by UID, with None for absent ones.
+    `dependents` are the objects that have this object as an owner."""
     metadata = record.metadata
     if metadata.deletion_timestamp is not None:
         if ORPHAN in metadata.finalizers and not dependents:
@@ -64,14 +66,14 @@ def decide(record: Record, owners: dict[str, Record | None], dependents: list[Re
     if solid:
         return KeepOwners(frozenset(solid)) if absent or waiting else None
     if waiting:
-        # Our own dependents may block too, so they have to go first; but in a ring somebody has to begin.
+        # Dependents of this object may block as well, so they are deleted first, except in a cycle of owners.
         ring = any(_has_finalizer(dependent, FOREGROUND) for dependent in dependents)
         return Delete(Propagation.FOREGROUND if dependents and not ring else Propagation.BACKGROUND)
     return Delete(Propagation.BACKGROUND)
 
 
 def _matters(old: Record | None, new: Record | None) -> bool:
-    """Whether the change is one that `decide` could see, about the object or about those it has to do with."""
+    """Return True if `decide` could return something else after the change, for this object or a related one."""
     if old is None or new is None:
         return True
     before, after = old.metadata, new.metadata
@@ -104,7 +106,7 @@ class Collector:
         self._store = store
         self._ledger = ledger
         self._todo: dict[Item, None] = {}  # in order of arrival, each once
-        self._arrived = anyio.Event()
+        self._arrivals = Changes()
         for kind in store.catalogue:
             for key, record in ledger.table(kind).records.items():
                 if record.metadata.owner_references or record.metadata.finalizers:
@@ -113,9 +115,7 @@ class Collector:
 
     async def run(self) -> None:
         while True:
-            if not self._todo:
-                self._arrived = anyio.Event()
-                await self._arrived.wait()
+            await self._arrivals.until(lambda: self._todo)
             item = next(iter(self._todo))
             del self._todo[item]
             try:
@@ -125,7 +125,7 @@ class Collector:
                 if isinstance(e, Unavailable):
                     self._add(item)
                     await anyio.sleep(e.retry_after)
-                elif isinstance(e, Conflict):  # somebody wrote meanwhile, and that need not be a change that matters
+                elif isinstance(e, Conflict):  # `_matters` may ignore the other write
                     self._add(item)
             except Exception as e:  # the other objects are still collected
                 log.error(
@@ -134,7 +134,7 @@ class Collector:
 
     def _add(self, item: Item) -> None:
         self._todo[item] = None
-        self._arrived.set()
+        self._arrivals.notify()
 
     def _changed(self, kind: str, old: Record | None, new: Record | None) -> None:
         record = new or old
@@ -144,7 +144,7 @@ class Collector:
             self._add((kind, record.key))
         for item in self._ledger.owners.dependents(record.metadata.uid):
             self._add(item)
-        # An owner that waits for its dependents has to hear of it when one of them goes.
+        # Check an owner that waits for the deletion of its dependents.
         for owner in {*_owners(old), *_owners(new)}:
             resource, found = self._find(owner, record) or (None, None)
             if resource is not None and found is not None and found.metadata.deletion_timestamp is not None:
@@ -166,7 +166,7 @@ class Collector:
             await self._do(Resource(kind, kind.storage_version), record, step)
 
     def _find(self, owner: Owner, dependent: Record) -> tuple[Resource, Record | None] | None:
-        """The owner, or None in its place if it is absent; nothing at all if we cannot know."""
+        """Return the owner, with None in place of its record if it is absent, or None if its kind is not known."""
         try:
             resource = self._store.catalogue.of_kind(owner.api_version, owner.kind)
         except NotFound:

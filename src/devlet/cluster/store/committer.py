@@ -1,10 +1,11 @@
 """Group commit: one thread makes writes durable, as many at a time as have arrived.
 
-While a commit waits for the disk the next writes gather; so the more writers there are, the more share one fsync. The
-thread is woken when the event loop has gone through all that is ready now: woken by the first write, it would take
-turns with the loop over the second.
-If a commit fails, everything that was prepared on top of it fails too: the thread refuses all rows until the
-owner, who has then forgotten them, says `resume`.
+While a commit waits for the disk the next writes gather, so with more writers more writes share one fsync. The thread
+is woken when the event loop has handled everything that is ready: if the first write woke it, the thread and the loop
+would compete while the second write is prepared.
+
+If a commit fails, everything that was prepared on top of it fails as well. The thread refuses all rows until the owner,
+which has then discarded them, calls `resume`.
 """
 
 import asyncio
@@ -20,11 +21,11 @@ Done = Callable[[list[Row], DevletError | None], None]
 
 
 class _Resume:
-    """In the queue: rows behind this one were prepared after the owner learnt of the failure."""
+    """A mark in the queue: the rows after it were prepared after the owner learned of the failure."""
 
 
 class Committer:
-    """`done` is called in the event loop, once per batch, in the order of the rows."""
+    """`done` is called in the event loop once for each batch, in the order of the rows."""
 
     def __init__(self, log: LogFile, done: Done, *, max_batch_bytes: int = 32 << 20) -> None:
         self._log = log
@@ -44,7 +45,7 @@ class Committer:
         self._add(_Resume())
 
     def run(self, job: Callable[[], None]) -> None:
-        """Have the thread do something else with the file, between two commits."""
+        """Run a function in the thread, between two commits."""
         self._add(job)
 
     def _add(self, work: Row | _Resume | Callable[[], None]) -> None:
@@ -60,7 +61,7 @@ class Committer:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """On exit, what was submitted is committed first."""
+        """Run the thread while the block runs. On exit, everything that was submitted is committed first."""
         thread = threading.Thread(target=self._work, name="devlet-committer", daemon=True)
         thread.start()
         try:

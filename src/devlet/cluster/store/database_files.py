@@ -1,8 +1,8 @@
-"""The files beside a database: SQLite's write-ahead log and its index, our mark, and what a repair leaves.
+"""The files beside a database: SQLite's write-ahead log and its index, the high-water mark, and the files of a repair.
 
-SQLite replays a log into whatever database has its name. A log must therefore be gone before another database takes the
-place of the one that it belongs to. Both steps cannot be one, so a repair is finished at the next start if it was
-interrupted between them.
+SQLite applies a log to whatever database has its name. So a log must be removed before another database replaces the
+one that the log belongs to. The two steps are not atomic, so the next start finishes a repair that was interrupted
+between them.
 """
 
 import os
@@ -27,17 +27,17 @@ def log(database: Path) -> Path:
 
 
 def index(database: Path) -> Path:
-    """SQLite's index of the log."""
+    """Return the path of SQLite's index of the log."""
     return _beside(database, "-shm")
 
 
 def repaired(database: Path) -> Path:
-    """Where a repair puts the new database once it is complete."""
+    """Return the path at which a repair puts the new database once it is complete."""
     return _beside(database, ".repaired")
 
 
 def _beside(database: Path, suffix: str) -> Path:
-    """SQLite's files are beside the database itself, not beside a symbolic link to it. So are ours."""
+    """Return a path beside the database itself, not beside a symbolic link to it, as SQLite does."""
     real = database.resolve()
     return real.with_name(real.name + suffix)
 
@@ -60,8 +60,8 @@ def remove_log(database: Path) -> None:
 
 
 def keep_copies(database: Path, now: datetime) -> list[Path]:
-    """Give the database, its log and its mark, as far as they exist, names of their own that stay: `NAME.damaged-TIME`,
-    and the same with `-wal` and `-mark`, so that SQLite can open the copies."""
+    """Rename the database, its log and its mark, as far as they exist, to `NAME.damaged-TIME`, and the same with `-wal`
+    and `-mark`, so that SQLite can open the copies."""
     stem = _free_name(database, now)
     kept = []
     for path, suffix in ((database.resolve(), ""), (log(database), "-wal"), (mark(database), "-mark")):

@@ -1,4 +1,4 @@
-"""What a delete request does to an object: remove it now, or mark it and wait for finalizers or its node."""
+"""Decide what a delete request does: remove the object now, or mark it and wait for finalizers or its node."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +16,7 @@ ORPHAN = "orphan"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`document` is a changed copy; without it the object stays just as it is."""
+    """What to do. `document` is a changed copy of the object; without it the object stays unchanged."""
 
     remove: bool
     document: Document | None = None

@@ -13,10 +13,11 @@ from devlet.cluster.client import WriteOptions
 from devlet.cluster.served_store import Run
 from devlet.cluster.store import guards
 from devlet.cluster.store.ledger import Ledger, Pending
-from devlet.cluster.store.records import Key, Record
+from devlet.cluster.store.records import Record
 from devlet.cluster.store.staging import Staged, Staging
 from devlet.errors import Conflict
 from devlet.objects.documents import Document
+from devlet.objects.identifiers import ObjectKey
 from devlet.objects.kinds import Kind, Resource
 
 __all__ = ["MAX_DRAFTS", "Draft", "Step", "stage"]
@@ -31,17 +32,17 @@ class Draft:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._read: dict[tuple[str, Key], tuple[Kind, Record | None]] = {}
+        self._read: dict[tuple[str, ObjectKey], tuple[Kind, Record | None]] = {}
         self._guarded: list[tuple[Document | None, Document | None]] = []
-        self._written: tuple[Kind, Key, Document, bool] | None = None
+        self._written: tuple[Kind, ObjectKey, Document, bool] | None = None
 
-    def newest(self, kind: Kind, key: Key) -> Record | None:
+    def newest(self, kind: Kind, key: ObjectKey) -> Record | None:
         """Return the same record as at the first call, whatever happens meanwhile."""
         if (kind.key, key) not in self._read:
             self._read[kind.key, key] = kind, self._ledger.newest(kind, key)
         return self._read[kind.key, key][1]
 
-    def write(self, kind: Kind, key: Key, document: Document, *, deleted: bool = False) -> None:
+    def write(self, kind: Kind, key: ObjectKey, document: Document, *, deleted: bool = False) -> None:
         """Keep the write. Refuse an object that is too large here, so that the event loop need not encode it."""
         self._ledger.check_size(kind, key, msgspec.json.encode(document))
         self._written = kind, key, document, deleted

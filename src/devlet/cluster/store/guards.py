@@ -8,7 +8,7 @@ from devlet.objects.documents import Document
 
 
 def check(options: WriteOptions | DeleteOptions, new: Document | None, old: Document | None) -> None:
-    """Call the guard, if there is one. Raises what the guard raises."""
+    """Call the guard, if there is one, and raise what it raises."""
     if isinstance(options, GuardedWrite | GuardedDelete):
         options.guard(new, old)
 

@@ -1,10 +1,10 @@
-"""The high-water mark: which version is durable, and a checksum over all rows, in a small file beside the database.
+"""The high-water mark: the newest durable version and a checksum over all rows, in a small file beside the database.
 
-SQLite ends its write-ahead log at the first frame whose checksum does not fit, without an error: a flipped bit looks
-like a commit that was never finished. The mark tells the two apart. It is written after each commit and before the
-commit is acknowledged, without a sync of its own. So it can be behind the database, never ahead of it.
+SQLite ends its write-ahead log at the first frame with a wrong checksum, without an error: a flipped bit looks like a
+commit that was never finished. The mark distinguishes the two. It is written after each commit and before the commit is
+acknowledged, without a sync of its own. So it can be behind the database, but never ahead of it.
 
-The file has two slots, which are written in turn: a write that is cut off damages only the older one.
+The file has two slots that are written alternately: an interrupted write damages only the older one.
 """
 
 import os
@@ -30,8 +30,8 @@ _TOTAL_LIMIT = 1 << 64
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What the log held after a commit: its newest version, how far it was compacted, the number of its rows and the
-    sum of their checksums."""
+    """The state of the log after a commit: its newest version, the version up to which it was compacted, the number of
+    its rows and the sum of their checksums."""
 
     version: int
     compacted: int
@@ -53,8 +53,8 @@ def read(path: Path) -> Mark | None:
 
 
 def first_version(mark: Mark | None, now: datetime) -> int:
-    """Where the versions of a new database start: at the clock, in microseconds, and above the mark. Clients that
-    remember a version of the cluster that was here before must not take ours for older ones."""
+    """Return the first version of a new database: the time in microseconds, and above the mark. Clients that remember a
+    version of the previous cluster must not take new versions for older ones."""
     return max(int(now.timestamp() * 1_000_000), mark.version if mark else 0)
 
 
@@ -92,7 +92,7 @@ class MarkFile:
 
 
 def _newest(path: Path) -> tuple[int, Mark | None]:
-    """With its sequence number; 0 if there is none."""
+    """Return the newest mark with its sequence number, or 0 if there is none."""
     try:
         with open(path, "rb") as file:
             content = file.read(_SLOTS * _SLOT_BYTES)

@@ -1,4 +1,5 @@
-"""From what a client sent to a document in storage form: right kind, right types, known or reported fields."""
+"""Convert what a client sent to a document in storage form, with the right kind and types, and report unknown
+fields."""
 
 from collections.abc import Sequence
 
@@ -22,9 +23,10 @@ def accept(
     patched: bool = False,
     live: Document | None = None,
 ) -> Document:
-    """The document in the storage version; the caller owns it. What came out of a patch is wrong in the patch.
+    """Return the document in the storage version; the caller owns it. Errors in the result of a patch are reported as
+    errors of the patch.
 
-    `live` is what was patched: parts of it that are still there are in the result too, and known to be right."""
+    `live` is the object that was patched: parts of it that are in the result were checked already."""
     if not patched:
         return _accepted(resource, document, options)
     try:
@@ -56,14 +58,14 @@ def _accepted(
 
 
 def _converted(resource: Resource, document: Document) -> Document:
-    """In the storage version, which may know, and type, a field that the version of the document does not."""
+    """Convert to the storage version, which may have fields, with types, that the document's version does not have."""
     version, kind = resource.kind.storage_version, resource.kind.kind
     made = convert(document, version)
     return made if document["apiVersion"] == version else conform_kind(made, version, kind)
 
 
 def _untabled(resource: Resource, document: Document) -> Document:
-    """A definition or a custom resource: the schema table has only their metadata."""
+    """Check a definition or a custom resource, of which the schema table has only the metadata."""
     metadata = conform(document["metadata"], _metadata_message()).document
     made = {**conform_any(document), "metadata": metadata}
     if resource.kind == DEFINITION:
@@ -76,7 +78,7 @@ def _metadata_message() -> Message:
 
 
 def _typed(resource: Resource, document: Document) -> Document:
-    """With apiVersion and kind, which a client may leave out; any served version of the kind will do."""
+    """Return the document with apiVersion and kind, which a client may leave out. Any served version is accepted."""
     kind = document.get("kind") or resource.kind.kind
     api_version = document.get("apiVersion") or resource.api_version
     if kind != resource.kind.kind or api_version not in resource.kind.api_versions:
@@ -86,7 +88,7 @@ def _typed(resource: Resource, document: Document) -> Document:
         )
     metadata = {} if document.get("metadata") is None else document["metadata"]
     if not isinstance(metadata, dict):
-        raise BadRequest(f'{kind} in version "{api_version}" cannot be handled as a {kind}: metadata is no object')
+        raise BadRequest(f'{kind} in version "{api_version}" cannot be handled as a {kind}: metadata is not an object')
     return {**document, "kind": kind, "apiVersion": api_version, "metadata": metadata}
 
 

@@ -1,8 +1,8 @@
-"""The state of the embedded cluster: what is committed, what is on its way to the disk, and who must be told.
+"""The state of the embedded cluster: committed objects, writes on their way to the disk, and watchers.
 
-One owner, one thread (the event loop). A write is checked against the newest state, committed or not, and gets its
-version at once; readers and watchers see it when it is on disk. So a change is never announced before it is durable,
-and two writers can never both win.
+It belongs to one thread, the event loop. A write is checked against the newest state, committed or not, and gets its
+version at once. Readers and watchers see it when it is on disk. So a change is never announced before it is durable,
+and of two conflicting writes only one succeeds.
 """
 
 import asyncio
@@ -21,35 +21,37 @@ from devlet.cluster.store.committer import Committer
 from devlet.cluster.store.high_water_mark import first_version
 from devlet.cluster.store.log_file import LogFile, Row
 from devlet.cluster.store.owners import Owners
-from devlet.cluster.store.records import Change, Key, Record, Table
+from devlet.cluster.store.records import Change, Record, Table
 from devlet.cluster.store.settings import Settings
 from devlet.cluster.store.watchers import Update, Watchers
 from devlet.errors import DevletError, TooLarge, Unavailable
+from devlet.kit.changes import Changes
 from devlet.kit.clock import Clock
 from devlet.kit.facts import facts
 from devlet.objects.documents import Document
+from devlet.objects.identifiers import ObjectKey
 from devlet.objects.kinds import Kind
 
 log = logging.getLogger(__name__)
 _encode = msgspec.json.Encoder().encode
 _SMALL = 16 * 1024  # bytes of an object that slow watchers may keep decoded
-_PROBE_EVERY = 1.0  # seconds between two tries while the disk refuses writes
+_PROBE_EVERY = 1.0  # seconds between attempts while the disk refuses writes
 _PROBE_ROOM = 64 * 1024  # bytes beyond the write that failed
 
 
 @dataclass(slots=True)
 class Pending:
-    """A write on its way to the disk. The document is what was written: it is not changed any more."""
+    """A write on its way to the disk. The document must not be changed any more."""
 
     record: Record
     deleted: bool
     document: Document
     error: DevletError | None = None
     _finished: bool = False
-    _waiting: list[asyncio.Future[None]] = field(default_factory=list)  # events cost more, and each write has its own
+    _waiting: list[asyncio.Future[None]] = field(default_factory=list)  # cheaper than events
 
     async def durable(self) -> None:
-        """Returns when the write is on disk and visible; raises if it never will be."""
+        """Wait until the write is on disk and visible. Raise an error if it failed."""
         if not self._finished:
             future = asyncio.get_running_loop().create_future()
             self._waiting.append(future)
@@ -73,13 +75,13 @@ class Ledger:
         self._clock = clock
         self._began = clock.now().timestamp() - clock.monotonic()
         self._tables: dict[str, Table] = {}
-        self._pending: dict[tuple[str, Key], Pending] = {}
+        self._pending: dict[tuple[str, ObjectKey], Pending] = {}
         self._in_flight: dict[int, Pending] = {}
         self._history: deque[tuple[str, Change]] = deque()
         self._history_bytes = 0
-        self._advanced = anyio.Event()
+        self._commits = Changes()
         self.problem: str | None = None  # why writes fail
-        self._failing = anyio.Event()
+        self._failures = Changes()
         self._refused_bytes = 0
         contents = file.contents()
         self.compacted = contents.compacted
@@ -91,7 +93,7 @@ class Ledger:
         for row in self._file.rows():
             record = Record((row.namespace, row.name), row.version, row.body)
             try:
-                _ = record.head  # decoded now, so that damage shows now
+                _ = record.head  # decoded now, to find damage now
             except msgspec.DecodeError as e:
                 raise log_file.damaged(self._file.path, f"version {row.version}: {e}") from e
             self._put(row, record, min(row.at, self.time()))
@@ -100,7 +102,7 @@ class Ledger:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Writes are possible inside; on exit those on their way are finished."""
+        """Allow writes while the block runs. On exit, wait for the writes that were submitted."""
         self._file.start_writing()
         self._committer = Committer(self._file, self._committed)
         with self._committer.running():
@@ -124,27 +126,27 @@ class Ledger:
             table = self._tables[key] = Table()
         return table
 
-    def newest(self, kind: Kind, key: Key) -> Record | None:
-        """The state that the next write has to be checked against."""
+    def newest(self, kind: Kind, key: ObjectKey) -> Record | None:
+        """Return the state against which the next write must be checked."""
         pending = self._pending.get((kind.key, key))
         if pending is not None:
             return None if pending.deleted else pending.record
         return self.table(kind).get(key)
 
-    async def settled(self, kind: Kind, key: Key) -> None:
-        """Returns when the newest state of the object is durable."""
+    async def settled(self, kind: Kind, key: ObjectKey) -> None:
+        """Wait until the newest state of the object is durable."""
         if (pending := self._pending.get((kind.key, key))) is not None:
             await pending.durable()
 
-    def write(self, kind: Kind, key: Key, document: Document, *, deleted: bool = False) -> Pending:
-        """Give the document its version and send it to the disk. `deleted`: as the object's last state."""
+    def write(self, kind: Kind, key: ObjectKey, document: Document, *, deleted: bool = False) -> Pending:
+        """Give the document its version and submit it. `deleted` means that this is the object's last state."""
         version = self._next
         document["metadata"]["resourceVersion"] = str(version)
         body = _encode(document)
         self.check_size(kind, key, body)
         self._next += 1
         before = self.newest(kind, key)
-        key = before.key if before else key  # the history has a key for each change: let all of them be the same object
+        key = before.key if before else key  # the same object for all changes in the history saves memory
         record = Record.of(key, version, body, document)
         pending = Pending(record, deleted, document)
         self._pending[kind.key, key] = self._in_flight[version] = pending
@@ -152,25 +154,23 @@ class Ledger:
         self._committer.submit(Row(version, at, kind.key, *key, deleted, before.version if before else 0, body))
         return pending
 
-    def check_size(self, kind: Kind, key: Key, body: bytes) -> None:
+    def check_size(self, kind: Kind, key: ObjectKey, body: bytes) -> None:
         """Raise TooLarge if the object exceeds the limit."""
         if len(body) > (limit := self.settings.max_object_bytes):
             raise TooLarge(f'{kind.plural} "{key[1]}": {len(body)} bytes are over the limit of {limit} bytes')
 
     async def reach(self, version: int) -> bool:
-        """Wait until `version` is committed; false if that takes longer than the settings allow."""
+        """Wait until `version` is committed. Return False if that takes longer than the settings allow."""
         with anyio.move_on_after(self.settings.version_wait):
-            while self.version < version:
-                self._advanced = anyio.Event() if self._advanced.is_set() else self._advanced
-                await self._advanced.wait()
+            await self._commits.until(lambda: self.version >= version)
         return self.version >= version
 
     async def read(self, versions: list[int]) -> dict[int, Row]:
-        """Rows from disk; those that were compacted away are missing."""
+        """Return rows from the disk, without those that were compacted away."""
         return await anyio.to_thread.run_sync(self._file.read, versions) if versions else {}
 
     def compact(self) -> None:
-        """Forget the history that is too old, or too big, to be kept."""
+        """Forget history that is older, or larger, than the settings allow."""
         horizon = self.time() - self.settings.history_age
         to = self.compacted
         while self._history:
@@ -198,7 +198,7 @@ class Ledger:
             log.warning("history not compacted", extra=facts(err=e))
 
     def _committed(self, batch: list[Row], error: DevletError | None) -> None:
-        """In the event loop, when the committer is through with a batch."""
+        """Handle a batch that the committer finished. Called in the event loop."""
         if error is not None:
             self._abandon(batch, error)
             return
@@ -212,11 +212,11 @@ class Ledger:
             update = self._put(row, pending.record, at, pending.document)
             self.watchers.publish(row.kind, update)
             pending.finish()
-        self._advanced.set()
+        self._commits.notify()
 
     def _abandon(self, batch: list[Row], error: DevletError) -> None:
-        """The disk refused. All that is in flight was prepared on a state that will never be, and the committer
-        refuses it until it reads our `resume`; so later reports about it are no news."""
+        """Fail all writes that are in flight: they were prepared on top of the failed ones. The committer refuses them
+        until it reads our `resume`, so later reports about them are ignored."""
         if not any(row.version in self._in_flight for row in batch):
             return
         self._refused_bytes = max(self._refused_bytes, sum(len(row.body) for row in batch))
@@ -232,12 +232,12 @@ class Ledger:
         level = logging.ERROR if self.problem is None else logging.DEBUG
         log.log(level, "store cannot write", extra=facts(err=error, lost=count))
         self.problem = str(error)
-        self._failing.set()
+        self._failures.notify()
 
     def _succeeded(self) -> None:
         if self.problem is not None:
             log.warning("store writes again", extra=facts(path=self._file.path))
-            self.problem, self._failing, self._refused_bytes = None, anyio.Event(), 0
+            self.problem, self._refused_bytes = None, 0
 
     @property
     def files(self) -> Collection[Path]:
@@ -251,7 +251,7 @@ class Ledger:
             self._failed(e, 0)
 
     async def probe_while_failing(self) -> None:
-        """Notice that the disk takes writes again, even if no client writes. Run until cancelled."""
+        """Notice that writes succeed again, even if no client writes. Run until cancelled."""
         loop = asyncio.get_running_loop()
 
         def probe() -> None:
@@ -263,7 +263,7 @@ class Ledger:
                 loop.call_soon_threadsafe(self._succeeded)
 
         while True:
-            await self._failing.wait()
+            await self._failures.until(lambda: self.problem is not None)
             await self._clock.sleep(_PROBE_EVERY)
             if self.problem is not None:
                 self._committer.run(probe)

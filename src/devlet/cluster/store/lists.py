@@ -1,4 +1,4 @@
-"""Lists: one page of the objects as they were at one version, which may lie a little in the past."""
+"""Lists: one page of the objects as they were at one version, which may be older than the newest."""
 
 from dataclasses import dataclass
 
@@ -8,10 +8,10 @@ from devlet.cluster.client import ListOptions, VersionMatch
 from devlet.cluster.store import pages
 from devlet.cluster.store.ledger import Ledger
 from devlet.cluster.store.pages import Position
-from devlet.cluster.store.records import Documents, Key, Record
-from devlet.cluster.store.selection import Selection
-from devlet.cluster.store.versions import parse_version
+from devlet.cluster.store.records import Documents, Record
+from devlet.cluster.store.selection import Selection, parse_version
 from devlet.errors import BadRequest, Cause, Expired, InvalidObject, Unavailable
+from devlet.objects.identifiers import ObjectKey
 from devlet.objects.kinds import Kind
 
 
@@ -57,7 +57,7 @@ def _check(options: ListOptions) -> None:
 
 
 async def _version(ledger: Ledger, options: ListOptions, position: Position | None) -> int:
-    """The version the page is taken at."""
+    """Return the version of the page."""
     if position is not None:
         if position.version and position.version < ledger.compacted:
             raise Expired(
@@ -78,7 +78,7 @@ async def _version(ledger: Ledger, options: ListOptions, position: Position | No
 
 
 def _current(
-    ledger: Ledger, kind: Kind, selection: Selection, limit: int, after: Key | None
+    ledger: Ledger, kind: Kind, selection: Selection, limit: int, after: ObjectKey | None
 ) -> tuple[list[Record], int]:
     table = ledger.table(kind)
     records: list[Record] = []
@@ -92,9 +92,9 @@ def _current(
 
 
 async def _past(
-    ledger: Ledger, kind: Kind, selection: Selection, limit: int, after: Key | None, version: int
+    ledger: Ledger, kind: Kind, selection: Selection, limit: int, after: ObjectKey | None, version: int
 ) -> tuple[list[Record], int]:
-    """As `_current`, with the changes since `version` undone."""
+    """Return the page like `_current`, but with the changes since `version` undone."""
     table = ledger.table(kind)
     current = dict(table.records)
     then = table.versions_at(version)

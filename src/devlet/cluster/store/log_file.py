@@ -1,11 +1,11 @@
-"""The file under the embedded cluster: a log of object versions in SQLite.
+"""The file of the embedded cluster: a log of object versions in SQLite.
 
-Each write appends one row, so the newest row of a key is the object, the older ones are its history, and a
-deletion is a row like any other. Nothing is ever changed in place; `compact` removes what nobody can ask for
-any more. All functions block: the store calls them from threads.
+Each write appends one row. The newest row of a key is the object, older rows are its history, and a deletion is a row
+as well. Rows are never changed; `compact` removes those that no client can ask for any more. All functions block: the
+store calls them in threads.
 
-A file that is damaged or not ours is never written to: it is checked through a read-only connection first. The check
-includes the high-water mark beside the file: what was acknowledged must still be there.
+A file that is damaged, or not a devlet database, is never written to: it is checked through a read-only connection
+first. The check includes the high-water mark beside the file: every acknowledged write must still be there.
 """
 
 import logging
@@ -54,7 +54,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """Where the file starts: no version up to `compacted` can be asked for, none above `last` was given out."""
+    """The range of versions: none up to `compacted` can be read, and none above `last` was assigned."""
 
     compacted: int
     last: int
@@ -74,7 +74,8 @@ MIGRATIONS: Sequence[Callable[[sqlite3.Connection], None]] = (_create_log,)
 
 
 def create(path: Path, first_version: int, rows: Iterable[Row] = ()) -> None:
-    """Make a log of these rows whose versions continue above `first_version`. Appears whole or not at all."""
+    """Create a log of these rows, whose versions continue above `first_version`. It appears completely or not at
+    all."""
     new = path.with_name(path.name + ".new")
     with translated(path):
         new.unlink(missing_ok=True)
@@ -94,7 +95,7 @@ def create(path: Path, first_version: int, rows: Iterable[Row] = ()) -> None:
 
 
 def _migrate(db: sqlite3.Connection) -> None:
-    """Bring the file to our format, in one transaction: after a crash it is the old one or the new one."""
+    """Migrate the file to the newest format in one transaction: after a crash it has the old format or the new one."""
     (have,) = db.execute("PRAGMA user_version").fetchone()
     if have == len(MIGRATIONS):
         return
@@ -106,7 +107,7 @@ def _migrate(db: sqlite3.Connection) -> None:
 
 
 def check_header(path: Path) -> None:
-    """Refuse what is not a devlet database, or one of a newer format, by its first bytes."""
+    """Refuse a file that is not a devlet database, or has a newer format, by its first bytes."""
     with translated(path), open(path, "rb") as file:
         header = file.read(100)
     if len(header) < 100 or not header.startswith(_MAGIC):
@@ -140,8 +141,8 @@ class LogFile:
         self._frozen = False
 
     def rows(self) -> Iterator[Row]:
-        """All rows by version. Raises StateCorrupt at the first damaged one, or at the end if rows are missing that
-        the mark counts."""
+        """Return all rows by version. Raise StateCorrupt at the first damaged row, or at the end if rows are missing
+        that the mark counts."""
         contents = self._contents()
         until = self.mark.version if self.mark else 0
         older: list[int] = []  # checksums of the rows that the mark counts
@@ -156,7 +157,8 @@ class LogFile:
         self._holds = marked.added(contents.last, newer)
 
     def contents(self) -> Contents:
-        """Where the file starts. StateCorrupt if its structure is damaged or acknowledged versions are missing."""
+        """Return the range of versions. Raise StateCorrupt if the structure is damaged or acknowledged versions are
+        missing."""
         with translated(self.path):
             # Rows have checksums; that none is missing, only the structure of the pages can tell.
             (verdict,) = self._reader.execute("PRAGMA quick_check(1)").fetchone()
@@ -177,14 +179,14 @@ class LogFile:
         return Contents(versions["compacted"], max(versions["last"], newest or 0))
 
     def tail(self) -> Tail:
-        """What the write-ahead log holds beyond the last commit that counts."""
+        """Return what the write-ahead log has after the last valid commit."""
         if self._main_only:
             return Tail()
         with translated(self.path):
             return wal_tail.inspect(self.path.resolve(), _PAGE_BYTES)
 
     def start_writing(self) -> None:
-        """From here on the file may change. Call it after the contents were read without an error."""
+        """Allow changes of the file. Call it after the contents were read without an error."""
         if self._holds is None:
             deque(self.rows(), maxlen=0)
         assert self._holds is not None
@@ -202,7 +204,7 @@ class LogFile:
         self._advance(self._holds)
 
     def append(self, rows: Sequence[Row]) -> None:
-        """Durable when this returns; none of them if it raises."""
+        """Append rows. They are durable when this returns; if it raises, none of them is."""
         values = _values(rows)
         with self._transaction() as db:
             db.executemany(_INSERT, values)
@@ -210,7 +212,7 @@ class LogFile:
         self._advance(self._holds.added(rows[-1].version, [value[-1] for value in values]))
 
     def compact(self, to: int, last: int, superseded: Iterable[int]) -> None:
-        """Forget the given versions, and with them what was before `to`."""
+        """Remove the given versions, and the history before `to`."""
         checksums: list[int] = []
         with self._transaction() as db:
             for version in superseded:
@@ -221,7 +223,7 @@ class LogFile:
         self._advance(self._holds.removed(to, checksums))
 
     def probe(self, size: int = 0) -> None:
-        """Commit a change without a meaning if the disk has room for `size` bytes; otherwise raise Unavailable."""
+        """Commit a change without an effect if the disk has room for `size` bytes. Otherwise raise Unavailable."""
         with translated(self.path), tempfile.TemporaryFile(dir=self.path.resolve().parent) as file:
             file.write(bytes(size))
             file.flush()
@@ -231,7 +233,7 @@ class LogFile:
 
     @property
     def in_place(self) -> Collection[Path]:
-        """The files that no write succeeds without."""
+        """The files without which no write succeeds."""
         return self._in_place.keys()
 
     def check_in_place(self) -> None:
@@ -241,7 +243,7 @@ class LogFile:
                 raise Unavailable(_removed(path, is_database=path == self.path))
 
     def _advance(self, mark: Mark) -> None:
-        """Note what is durable now. If that fails, the mark stays behind, which is allowed."""
+        """Record in the mark what is durable now. If that fails, the mark stays behind, which is allowed."""
         assert self._mark_file is not None
         self.mark = self._holds = mark
         try:
@@ -257,7 +259,7 @@ class LogFile:
             self._mark_behind = True
 
     def read(self, versions: Sequence[int]) -> dict[int, Row]:
-        """The rows of these versions, as far as they have not been compacted away."""
+        """Return the rows of these versions, without those that were compacted away."""
         found: dict[int, Row] = {}
         with translated(self.path), closing(connect(self.path, "ro")) as db:
             for version in versions:
@@ -276,7 +278,7 @@ class LogFile:
             self._mark_file.close()
 
     def freeze(self) -> None:
-        """Refuse every write that has not begun yet, for good: what a process would leave that is killed now."""
+        """Refuse every write that has not begun yet, for good. The file is then what a killed process would leave."""
         self._frozen = True
 
     @contextmanager
@@ -310,7 +312,7 @@ def _values(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
 
 
 def _checksum(row: Row) -> int:
-    """Over all columns: an object under another name is damage too."""
+    """Return the checksum over all columns: an object under another name is damage as well."""
     *columns, body = row
     return crc32(body, crc32(repr(columns).encode(errors="backslashreplace")))
 
@@ -321,7 +323,7 @@ def _marks(compacted: int, last: int) -> list[tuple[str, int, int]]:
 
 
 def _loss(contents: Contents, mark: Mark | None, tail: Tail) -> str:
-    """What is missing at the end of the log, or an empty string."""
+    """Return what is missing at the end of the log, or an empty string."""
     if mark and contents.last < mark.version:
         return (
             f"it ends at version {contents.last}, but versions up to {mark.version} were acknowledged:"
@@ -333,8 +335,8 @@ def _loss(contents: Contents, mark: Mark | None, tail: Tail) -> str:
 
 
 def _contradiction(mark: Mark | None, found: Mark) -> str:
-    """What does not match the mark in the rows up to its version, or an empty string. After a newer compaction the mark
-    says nothing about them."""
+    """Return what does not match the mark in the rows up to its version, or an empty string. After a newer compaction
+    nothing can be concluded from the mark."""
     if mark is None or found.compacted > mark.compacted:
         return ""
     if found.compacted < mark.compacted:
@@ -356,7 +358,7 @@ def _removed(path: Path, *, is_database: bool) -> str:
 
 
 def damaged(path: Path, problem: str) -> StateCorrupt:
-    """The error for a damaged database, with advice that works as it stands."""
+    """Return the error for a damaged database, with advice that can be followed as printed."""
     root = shlex.quote(str(path.parent))
     return StateCorrupt(
         f"{path} is damaged: {problem}. Run `devlet store repair --root {root}` to keep what can be read,"
@@ -366,7 +368,7 @@ def damaged(path: Path, problem: str) -> StateCorrupt:
 
 
 def connect(path: Path, mode: str) -> sqlite3.Connection:
-    """`mode` is `ro` or `rw`, and may have more parameters of a URI behind it."""
+    """Connect to a database. `mode` is `ro` or `rw`, and may be followed by more parameters of a URI."""
     db = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False, timeout=10
     )

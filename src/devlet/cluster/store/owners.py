@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Set
 
-from devlet.cluster.store.records import Key, Record
+from devlet.cluster.store.records import Record
+from devlet.objects.identifiers import ObjectKey
 
 _NOBODY: Set[str] = frozenset()
-Item = tuple[str, Key]  # storage key of the kind, key of the object
+Item = tuple[str, ObjectKey]  # storage key of the kind, key of the object
 
 
 class Owners:

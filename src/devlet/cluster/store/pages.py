@@ -1,4 +1,4 @@
-"""Continue tokens: where a list that comes in pages goes on, and in which state of the cluster.
+"""Continue tokens: where the next page of a list starts, and in which state of the cluster.
 
 Opaque to clients. Same shape as the reference's tokens; `start` is the last key of the page before.
 """
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from devlet.cluster.store.records import Key
 from devlet.errors import BadRequest
+from devlet.objects.identifiers import ObjectKey
 
 MAX_TOKEN = 2_048
 
@@ -24,7 +24,7 @@ class _Token(msgspec.Struct, forbid_unknown_fields=True):
 @dataclass(frozen=True, slots=True)
 class Position:
     version: int  # 0: whatever is current
-    after: Key
+    after: ObjectKey
 
     def encode(self) -> str:
         token = _Token("meta.k8s.io/v1", self.version, "/".join(self.after))

@@ -15,9 +15,8 @@ from msgspec import Struct, field
 
 from devlet.objects.conversion import convert
 from devlet.objects.documents import Document, read_float
+from devlet.objects.identifiers import ObjectKey
 from devlet.objects.kinds import Kind
-
-Key = tuple[str, str]  # namespace (empty for cluster-scoped kinds), name
 
 
 class Owner(Struct, frozen=True, rename="camel", gc=False):
@@ -87,14 +86,14 @@ class Record:
     __slots__ = ("__dict__", "at", "body", "key", "version")
     checked = False
 
-    def __init__(self, key: Key, version: int, body: bytes) -> None:
+    def __init__(self, key: ObjectKey, version: int, body: bytes) -> None:
         self.key = key
         self.version = version
         self.body = body
         self.at = 0
 
     @classmethod
-    def of(cls, key: Key, version: int, body: bytes, document: Document) -> "Record":
+    def of(cls, key: ObjectKey, version: int, body: bytes, document: Document) -> "Record":
         """`body` is the document, encoded: its metadata need not be decoded again."""
         record = cls(key, version, body)
         record.metadata = msgspec.convert(document["metadata"], Metadata)
@@ -105,7 +104,7 @@ class Record:
     def head(self) -> Head:
         try:
             return _head.decode(self.body)
-        except msgspec.ValidationError:  # a custom resource whose spec is no object, say
+        except msgspec.ValidationError:  # for example a custom resource whose spec is not an object
             return Head(self._metadata())
 
     def _metadata(self) -> Metadata:
@@ -166,7 +165,7 @@ class Change(Struct, frozen=True, gc=False):
 
     version: int
     at: int
-    key: Key
+    key: ObjectKey
     previous: int
     deleted: bool
     size: int  # bytes that it superseded
@@ -177,12 +176,12 @@ class Table:
     """The committed objects of one kind, by key and in key order, and the changes since the last compaction."""
 
     def __init__(self) -> None:
-        self.records: dict[Key, Record] = {}  # in the order in which they were last written
-        self._keys: list[Key] = []
+        self.records: dict[ObjectKey, Record] = {}  # in the order in which they were last written
+        self._keys: list[ObjectKey] = []
         self._changes: list[Change] = []
         self.version = 0  # of the last change
 
-    def get(self, key: Key) -> Record | None:
+    def get(self, key: ObjectKey) -> Record | None:
         return self.records.get(key)
 
     def put(self, record: Record, change: Change) -> Record | None:
@@ -203,7 +202,7 @@ class Table:
         self.version = change.version
         return old
 
-    def keys(self, namespace: str = "", after: Key | None = None) -> Iterator[Key]:
+    def keys(self, namespace: str = "", after: ObjectKey | None = None) -> Iterator[ObjectKey]:
         """Keys in order: all or those of a namespace, from the one after `after` on."""
         start = 0 if after is None else bisect_right(self._keys, after)
         if namespace:
@@ -219,7 +218,7 @@ class Table:
         start = bisect_right(self._changes, after, key=lambda change: change.version)
         return self._changes[start : None if limit is None else start + limit]
 
-    def versions_at(self, version: int) -> dict[Key, int]:
+    def versions_at(self, version: int) -> dict[ObjectKey, int]:
         """For the keys that changed since `version`: which version was current then (0: none)."""
         return {change.key: change.previous for change in reversed(self.changes(version))}
 
@@ -233,4 +232,4 @@ class Table:
 class Newest(Protocol):
     """The part of the ledger that reads an object as the latest write left it, committed or not."""
 
-    def newest(self, kind: Kind, key: Key) -> Record | None: ...
+    def newest(self, kind: Kind, key: ObjectKey) -> Record | None: ...

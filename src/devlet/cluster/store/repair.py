@@ -1,8 +1,8 @@
-"""Check the file of a cluster that is not running, and repair it: `devlet store check|repair`.
+"""Check the database of a cluster that is not running, and repair it: `devlet store check|repair`.
 
-A repair writes a new database with every object that can be read, keeps the damaged files under other names, and lets
-versions continue above everything that was ever given out. Clients that watch from an earlier version have to list
-again.
+A repair writes a new database with every object that can be read, keeps the damaged files under other names, and
+continues with versions above every version that was ever assigned. Clients that watch from an earlier version have to
+list again.
 """
 
 from contextlib import closing
@@ -22,7 +22,7 @@ __all__ = ["Checked", "Repaired", "check", "repair"]
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A sound database."""
+    """A database without damage."""
 
     objects: int
     version: int
@@ -32,7 +32,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """`lost` says what could not be kept; `copies` are the damaged files."""
+    """A repaired database. `lost` describes what could not be kept; `copies` are the damaged files."""
 
     objects: int
     version: int
@@ -41,7 +41,7 @@ class Repaired:
 
 
 def check(path: Path) -> Checked:
-    """Read everything, as a start does. Raises StateCorrupt if something is damaged or lost."""
+    """Read everything, as at a start. Raise StateCorrupt if something is damaged or lost."""
     with translated(path):
         database_files.finish_repair(path)
     with closing(LogFile(path)) as file:
@@ -54,7 +54,8 @@ def check(path: Path) -> Checked:
 
 
 def repair(path: Path, now: datetime) -> Repaired:
-    """Replace a damaged database with one that starts. StateCorrupt if it is not ours, or nothing in it can be read."""
+    """Replace a damaged database with a valid one. Raise StateCorrupt if it is not a devlet database, or nothing in it
+    can be read."""
     with translated(path):
         database_files.finish_repair(path)
         mark = high_water_mark.read(database_files.mark(path))

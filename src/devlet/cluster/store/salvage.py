@@ -1,7 +1,7 @@
-"""What can still be read from a damaged log: every object in the newest version whose row is whole.
+"""Read what is left in a damaged log: every object in the newest version whose row is undamaged.
 
-Pages that SQLite cannot read are skipped: from the last row before the damage the search goes on in growing steps until
-a row can be read again, and from there back to the damage.
+Pages that SQLite cannot read are skipped. From the last row before the damage, the search continues in growing steps
+until a row can be read again, and from there back to the damage.
 """
 
 import sqlite3
@@ -26,7 +26,7 @@ _Columns = tuple[Any, ...]
 
 @dataclass
 class Salvage:
-    """`newest` rows by kind, namespace and name, deletions included, and what had to be left out."""
+    """The newest rows by kind, namespace and name, including deletions, and a description of what was lost."""
 
     problem: str  # empty: nothing is missing, as far as checksums, structure and the mark can tell
     newest: dict[tuple[str, str, str], Row] = field(default_factory=dict)
@@ -47,8 +47,8 @@ class Salvage:
 def best(path: Path) -> Salvage:
     """Read the database with its write-ahead log and without it, and return the newer result.
 
-    Without it, because a log that was copied into the database completely and is damaged afterwards makes SQLite see
-    old pages among new ones."""
+    Reading without it is necessary if the log was copied into the database completely and damaged afterwards: SQLite
+    would then see old pages among new ones."""
     found = [_read(path, main_only=False), _read(path, main_only=True)]
     return max(found, key=lambda salvage: (salvage.version, not salvage.problem))
 
@@ -105,8 +105,8 @@ def check_body(path: Path, row: Row) -> None:
 
 
 def _readable(db: sqlite3.Connection, lost: list[str]) -> Iterator[_Columns]:
-    """Each row that SQLite can read. `lost` gets a line for each part that it cannot."""
-    read, after, step = 0, 0, 1  # the last version read, and where the search goes on
+    """Yield each row that SQLite can read. Add a line to `lost` for each part that it cannot read."""
+    read, after, step = 0, 0, 1  # the last version read, and where the search continues
     while after < _LAST_VERSION:
         try:
             for columns in db.execute(f"SELECT {COLUMNS} FROM log WHERE version > ? ORDER BY version", (after,)):
@@ -124,7 +124,7 @@ def _readable(db: sqlite3.Connection, lost: list[str]) -> Iterator[_Columns]:
 
 
 def _backwards(db: sqlite3.Connection, above: int, below: int, lost: list[str]) -> Iterator[_Columns]:
-    """The rows between, the newest first, down to the damage."""
+    """Yield the rows between, the newest first, down to the damage."""
     reached = below
     try:
         query = f"SELECT {COLUMNS} FROM log WHERE version > ? AND version < ? ORDER BY version DESC"

@@ -1,4 +1,4 @@
-"""Every number of the embedded cluster in one place."""
+"""All settings of the embedded cluster."""
 
 from dataclasses import dataclass
 

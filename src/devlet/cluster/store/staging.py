@@ -1,7 +1,7 @@
-"""From the newest state of an object to a write on its way, by Kubernetes' rules.
+"""Prepare writes by Kubernetes' rules, from the newest state of the object.
 
-Nothing here waits: nobody can come in between, so no write needs a retry. Each step gives the object as it will be, and
-the write, or None where there is nothing to write.
+Nothing here awaits, so no other write can come in between, and no write needs a retry. Each step returns the object as
+it will be, and the write, or None if there is nothing to write.
 """
 
 from typing import Protocol
@@ -22,7 +22,7 @@ from devlet.cluster.store.admission import Admission
 from devlet.cluster.store.incoming import accept
 from devlet.cluster.store.ledger import Pending
 from devlet.cluster.store.randomness import Randomness
-from devlet.cluster.store.records import Key, Newest, Record
+from devlet.cluster.store.records import Newest, Record
 from devlet.cluster.store.strategy import strategy_of
 from devlet.errors import (
     AlreadyExists,
@@ -36,6 +36,7 @@ from devlet.errors import (
 from devlet.kit.clock import Clock
 from devlet.objects.conversion import convert
 from devlet.objects.documents import Document
+from devlet.objects.identifiers import ObjectKey
 from devlet.objects.kind_rules import Rules
 from devlet.objects.kinds import Kind, Resource
 from devlet.objects.names import generated_name
@@ -55,7 +56,7 @@ Staged = tuple[Document, Pending | None]
 class Objects(Newest, Protocol):
     """The part of the ledger that staging needs."""
 
-    def write(self, kind: Kind, key: Key, document: Document, *, deleted: bool = False) -> Pending | None: ...
+    def write(self, kind: Kind, key: ObjectKey, document: Document, *, deleted: bool = False) -> Pending | None: ...
 
 
 class Staging:
@@ -107,7 +108,9 @@ class Staging:
         _check_version(resource, new, old)
         return self.update(resource, new, old, subresource, options)
 
-    def patch(self, resource: Resource, key: Key, patch: Patch, subresource: str, options: WriteOptions) -> Staged:
+    def patch(
+        self, resource: Resource, key: ObjectKey, patch: Patch, subresource: str, options: WriteOptions
+    ) -> Staged:
         if isinstance(patch, ApplyPatch):
             old = self._ledger.newest(resource.kind, key)
             return self.apply(resource, key, patch, old, subresource, options)
@@ -154,7 +157,7 @@ class Staging:
     def apply(
         self,
         resource: Resource,
-        key: Key,
+        key: ObjectKey,
         patch: ApplyPatch,
         old: Record | None,
         subresource: str,
@@ -177,7 +180,7 @@ class Staging:
             now=format_time(self._clock.now()),
             reset=preparing.reset_fields(resource.kind, subresource),
         )
-        if live is not None and applied.changed:  # as if they had been there: we made them, so they are in shape
+        if live is not None and applied.changed:  # devlet made them, so they need no check
             live["metadata"]["managedFields"] = applied.document["metadata"].get("managedFields")
         new = accept(resource, applied.document, options, patched=True, live=live)
         if old is None:
@@ -215,13 +218,13 @@ class Staging:
         record.checked = accepted == record.document()
         return accepted
 
-    def existing(self, resource: Resource, key: Key) -> Record:
+    def existing(self, resource: Resource, key: ObjectKey) -> Record:
         if (record := self._ledger.newest(resource.kind, key)) is None:
             raise not_found(resource, key[1])
         return record
 
     def _generate_name(self, resource: Resource, new: Document) -> None:
-        """A name that is free, if the client left that to us."""
+        """Generate an unused name if the client asked for one."""
         metadata = new["metadata"]
         if metadata.get("name") or not metadata.get("generateName"):
             return
@@ -244,13 +247,13 @@ def _patched(resource: Resource, live: Document, patch: JsonPatch | MergePatch |
                     raise UnsupportedPatch(f"{resource.name}: strategic merge patches exist for built-in kinds only")
                 return strategic_merge.apply(live, document, message)
     except PatchFailed as e:
-        refused = InvalidObject("", "", [])  # about the request: clients are told of no object
+        refused = InvalidObject("", "", [])  # an error of the request, not of an object
         refused.args = (f"the server rejected our request due to an error in our request: {e}",)
         raise refused from e
 
 
-def _addressed(resource: Resource, document: Document, key: Key) -> Document:
-    """An apply configuration that says which object it is for, as the request does."""
+def _addressed(resource: Resource, document: Document, key: ObjectKey) -> Document:
+    """Return an apply configuration with the address of the object, which must be the same as in the request."""
     if not document.get("apiVersion") or not document.get("kind"):
         raise BadRequest("invalid object type: an apply patch needs apiVersion and kind")
     namespace, name = key
@@ -266,8 +269,8 @@ def _addressed(resource: Resource, document: Document, key: Key) -> Document:
     return {**document, "metadata": metadata}
 
 
-def _check_address(metadata: Document, key: Key) -> None:
-    """A body must be about the object that was addressed."""
+def _check_address(metadata: Document, key: ObjectKey) -> None:
+    """Check that the body has the name and namespace of the request."""
     namespace, name = key
     if metadata.get("name") != name:
         said = metadata.get("name")
@@ -314,7 +317,7 @@ def _unmanaged(kind: Kind, sent: Document) -> frozenset[str]:
 
 
 def _unversioned(document: Document) -> Document:
-    """As a dry run shows it: it was never written, so it has no version."""
+    """Return the object as a dry run shows it. It was not written, so it has no version."""
     return {**document, "metadata": {k: v for k, v in document["metadata"].items() if k != "resourceVersion"}}
 
 
@@ -322,7 +325,7 @@ def _manager(options: WriteOptions) -> str:
     return options.field_manager or _DEFAULT_MANAGER
 
 
-def key_of(document: Document) -> Key:
+def key_of(document: Document) -> ObjectKey:
     metadata = document["metadata"]
     return metadata.get("namespace", ""), metadata["name"]
 

@@ -1,4 +1,5 @@
-"""The embedded implementation of the port: what is staged by Kubernetes' rules is answered when it is durable."""
+"""The embedded implementation of the port. It prepares writes by Kubernetes' rules, and answers when they are
+durable."""
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import aclosing, asynccontextmanager
@@ -26,7 +27,7 @@ from devlet.cluster.store.collector import Collector
 from devlet.cluster.store.expiry import Expiry
 from devlet.cluster.store.incoming import accept
 from devlet.cluster.store.ledger import Ledger, Pending, open_file
-from devlet.cluster.store.records import Key, Record, Table
+from devlet.cluster.store.records import Record, Table
 from devlet.cluster.store.selection import Selection
 from devlet.cluster.store.settings import Settings
 from devlet.cluster.store.staging import Staged, Staging, key_of, not_found
@@ -39,14 +40,16 @@ from devlet.errors import (
 from devlet.kit.clock import Clock, SystemClock
 from devlet.objects.conversion import convert
 from devlet.objects.documents import Document, copy
+from devlet.objects.identifiers import ObjectKey
 from devlet.objects.kind_rules import Rules
 from devlet.objects.kinds import BUILT_IN, POD_DISRUPTION_BUDGETS, Catalogue, Kind, Resource
+from devlet.objects.subdocuments import text
 
 _AT_ONCE = 64  # objects of a collection that are deleted in one turn of the event loop
 
 
 class Store:
-    """Use `open_store`."""
+    """The embedded cluster. Use `open_store`."""
 
     def __init__(self, ledger: Ledger, catalogue: Catalogue, clock: Clock, rules: Rules) -> None:
         self.catalogue = catalogue
@@ -74,14 +77,14 @@ class Store:
         self._ledger.check_files()
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Document:
-        await checkpoint()  # or else whoever reads in a loop waits for a write that never gets its turn
+        await checkpoint()  # a caller that reads in a loop must let other writes run
         record = self._ledger.table(resource.kind).get((namespace, name))
         if record is None:
             raise not_found(resource, name)
         return convert(record.document(), resource.api_version)
 
     def table(self, resource: Resource) -> Table:
-        """The committed objects, for those who decide without waiting. Not to be changed."""
+        """Return the committed objects, for callers that do not await. They must not be changed."""
         return self._ledger.table(resource.kind)
 
     @property
@@ -90,16 +93,16 @@ class Store:
         return self._ledger.watchers.bytes
 
     def end_watches(self) -> None:
-        """Every watch ends where it is; its reader resumes elsewhere, or later."""
+        """End every watch. Its reader can resume it later, or elsewhere."""
         self._ledger.watchers.end_all()
 
     def freeze(self) -> None:
-        """From now on every write is answered with Unavailable. Whoever wants to see what a crash leaves behind ends
-        the rest after this: nothing that happens on the way is kept."""
+        """Answer every write with Unavailable from now on. To see what a crash would leave behind, stop everything else
+        after this call: nothing that is written meanwhile is kept."""
         self._ledger.freeze()
 
     def exists(self, resource: Resource, name: str, namespace: str = "") -> bool:
-        """As the next write will find it."""
+        """Return True if the object exists for the next write."""
         return self._ledger.newest(resource.kind, (namespace, name)) is not None
 
     async def list(self, resource: Resource, namespace: str = "", options: ListOptions = ListOptions()) -> ObjectList:
@@ -107,7 +110,7 @@ class Store:
         return ObjectList(page.documents(resource.api_version), str(page.version), page.continue_, page.remaining)
 
     async def page(self, resource: Resource, namespace: str, options: ListOptions) -> lists.Page:
-        """As `list`, with the objects as they are stored."""
+        """List like `list`, but with the objects as they are stored."""
         selection = Selection(resource, namespace, options.label_selector, options.field_selector)
         return await lists.page(self._ledger, resource.kind, selection, options)
 
@@ -155,7 +158,7 @@ class Store:
         def step(staging: Staging, options: WriteOptions) -> Staged:
             return staging.create(resource, _accepted(resource, document, options), namespace, options)
 
-        return await self._write(resource, (namespace, _said(document, "name")), options, step)
+        return await self._write(resource, (namespace, text(document, "metadata", "name")), options, step)
 
     async def update(
         self,
@@ -171,11 +174,12 @@ class Store:
             new = _accepted(resource, document, options)
             if not new["metadata"].get("name"):
                 raise BadRequest("name must be provided")
-            if "managedFields" in document["metadata"]:  # an empty list means: forget the managers
+            if "managedFields" in document["metadata"]:  # an empty list removes the managers
                 new["metadata"].setdefault("managedFields", [])
             return staging.replacement(resource, new, subresource, options)
 
-        return await self._write(resource, (_said(document, "namespace"), _said(document, "name")), options, step)
+        key = text(document, "metadata", "namespace"), text(document, "metadata", "name")
+        return await self._write(resource, key, options, step)
 
     async def patch(
         self,
@@ -204,7 +208,7 @@ class Store:
             await self._refused(resource.kind, (namespace, name))
             raise
         await self._settle(resource.kind, old.key, pending)
-        # An object that has to wait is shown as it is now, whatever the kind.
+        # An object that waits for its deletion is returned, whatever its kind.
         if resource.kind.delete_returns_object or "deletionTimestamp" in document["metadata"]:
             return convert(document, resource.api_version)
         details = {"name": name, "group": resource.group, "kind": resource.plural, "uid": document["metadata"]["uid"]}
@@ -233,7 +237,7 @@ class Store:
         return ObjectList(deleted, str(page.version), page.continue_, page.remaining)
 
     async def _create_subresource(
-        self, resource: Resource, key: Key, subresource: str, body: Document, options: WriteOptions
+        self, resource: Resource, key: ObjectKey, subresource: str, body: Document, options: WriteOptions
     ) -> Document:
         _check_subresource(resource, subresource)
         old = self._staging.existing(resource, key)
@@ -261,7 +265,7 @@ class Store:
         document = pods.mark_evicted(outcome.document or document, self._clock.now())
         await self._ledger.write(resource.kind, old.key, document, deleted=outcome.remove).durable()
 
-    async def _write(self, resource: Resource, key: Key, options: WriteOptions, step: drafts.Step) -> Document:
+    async def _write(self, resource: Resource, key: ObjectKey, options: WriteOptions, step: drafts.Step) -> Document:
         run = guards.runner(options)
         if run is None and self._is_large(resource.kind, key):  # for example a controller's write
             run = self._in_thread
@@ -275,7 +279,7 @@ class Store:
             raise
         return await self._finish(resource, staged, options)
 
-    def _is_large(self, kind: Kind, key: Key) -> bool:
+    def _is_large(self, kind: Kind, key: ObjectKey) -> bool:
         record = self._ledger.newest(kind, key)
         return record is not None and len(record.body) > self._ledger.settings.large_object_bytes
 
@@ -290,14 +294,14 @@ class Store:
             await self._ledger.settled(resource.kind, key_of(document))
         return convert(document, resource.api_version)
 
-    async def _refused(self, kind: Kind, key: Key) -> None:
-        """A refusal may rest on a write that is still on its way. Whoever is refused and reads again must find that
-        write; and if it fails, it was the disk that refused."""
+    async def _refused(self, kind: Kind, key: ObjectKey) -> None:
+        """Wait for the newest write before refusing one. A client that is refused and then reads must see the write
+        that is the reason, and if that write fails, the error is that of the disk."""
         await checkpoint()
         await self._ledger.settled(kind, key)
 
-    async def _settle(self, kind: Kind, key: Key, pending: Pending | None) -> None:
-        """Until what we are about to answer is durable; a write that changed nothing waits for the one before it."""
+    async def _settle(self, kind: Kind, key: ObjectKey, pending: Pending | None) -> None:
+        """Wait until the answer is durable. A write that changed nothing waits for the previous write."""
         if pending is not None:
             await pending.durable()
         else:
@@ -313,8 +317,8 @@ async def open_store(
     kinds: Iterable[Kind] = BUILT_IN,
     rules: Rules = Rules(),
 ) -> AsyncIterator[Store]:
-    """The cluster in the file `path`, which is made if there is none. Raises StateCorrupt for a file that is damaged
-    or not ours, and leaves it as it is. One process at a time: the caller sees to that."""
+    """Open the cluster in the file `path`, or create it. Raise StateCorrupt for a file that is damaged or not a devlet
+    database, and leave it unchanged. The caller ensures that only one process opens it."""
     file = await anyio.to_thread.run_sync(open_file, path, clock)
     try:
         ledger = await anyio.to_thread.run_sync(partial(Ledger, file, settings, clock))
@@ -335,7 +339,7 @@ async def open_store(
 
 
 async def _compact_now_and_then(ledger: Ledger, clock: Clock) -> None:
-    """At the start too: a store that never lives long would grow without end."""
+    """Compact at the start and repeatedly: a store that never runs long would otherwise grow without end."""
     while True:
         ledger.watchers.trim()
         ledger.compact()
@@ -347,13 +351,6 @@ def _accepted(resource: Resource, document: Document, options: WriteOptions) -> 
     if options.shaped and guards.runner(options) is not None:
         document = copy(document)
     return accept(resource, document, options)
-
-
-def _said(document: Document, key: str) -> str:
-    """Return a string from the metadata of an unchecked document; empty if there is none."""
-    metadata = document.get("metadata")
-    said = metadata.get(key) if isinstance(metadata, dict) else None
-    return said if isinstance(said, str) else ""
 
 
 def _check_subresource(resource: Resource, subresource: str) -> None:

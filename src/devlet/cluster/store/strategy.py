@@ -1,7 +1,7 @@
-"""What the store does differently for single kinds.
+"""What the store does differently for certain kinds.
 
-Everything that is special about a kind in the store is in the table `STRATEGIES`. Custom resources and the kinds that
-are not in the table have the default strategy.
+Everything that is special about a kind in the store is in the table `STRATEGIES`. Custom resources and kinds that are
+not in the table have the default strategy.
 """
 
 from collections.abc import Callable

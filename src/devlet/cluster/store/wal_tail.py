@@ -60,7 +60,7 @@ def inspect(database: Path, page_bytes: int) -> Tail:
 
 
 def _accepted(database: Path) -> int | None:
-    """The number of frames up to the last commit that SQLite accepts; None if it cannot be known."""
+    """Return the number of frames up to the last commit that SQLite accepts; None if it is not known."""
     try:
         index = database.with_name(f"{database.name}-shm").read_bytes()[: _INDEX.size]
     except FileNotFoundError:
@@ -80,12 +80,12 @@ def _frames(file: BinaryIO, first: int, page_bytes: int) -> Iterator[_Frame]:
 
 
 def _commits(frames: list[_Frame]) -> Iterator[tuple[_Frame, _Frame]]:
-    """The commits among the frames, each with the frame behind it."""
+    """Return the commits among the frames, each with the next frame."""
     return ((a, b) for a, b in pairwise(frames) if a.commit)
 
 
 def _follows(file: BinaryIO, before: _Frame, frame: _Frame, page_bytes: int, order: str) -> bool:
-    """Whether the frame was written on top of the one before it: checksums are cumulative."""
+    """Return True if the frame was written after the previous one: checksums are cumulative."""
     size = _FRAME.size + page_bytes
     if frame.at != before.at + size:
         return False

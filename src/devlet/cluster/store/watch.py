@@ -17,13 +17,13 @@ from msgspec import Struct
 from devlet.cluster.client import EventType, VersionMatch, WatchEvent, WatchOptions
 from devlet.cluster.store.ledger import Ledger
 from devlet.cluster.store.log_file import Row
-from devlet.cluster.store.records import Change, Key, Record
-from devlet.cluster.store.selection import Selection
-from devlet.cluster.store.versions import parse_version
+from devlet.cluster.store.records import Change, Record
+from devlet.cluster.store.selection import Selection, parse_version
 from devlet.cluster.store.watchers import Update, Watcher
 from devlet.errors import Cause, Expired, InvalidObject, Unavailable
 from devlet.objects.conversion import convert
 from devlet.objects.documents import Document
+from devlet.objects.identifiers import ObjectKey
 from devlet.objects.kinds import Resource
 
 _CHUNK = 64  # keys, or changes of the history, that are looked at together
@@ -33,7 +33,7 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a watch begins: with the present objects, or after a version."""
+    """The start of a watch: with the present objects, or after a version."""
 
     initial: bool
     marked: bool  # a bookmark says where the present objects end
@@ -41,7 +41,7 @@ class Start:
 
 
 def check_options(options: WatchOptions) -> None:
-    """The rules for `sendInitialEvents`; the reference words them as errors of ListOptions."""
+    """Check the options for `sendInitialEvents`. Kubernetes words the errors as errors of ListOptions."""
     causes = []
     if options.send_initial_events is not None and options.version_match is not VersionMatch.NOT_OLDER_THAN:
         text = f"Forbidden: sendInitialEvents requires setting resourceVersionMatch to {VersionMatch.NOT_OLDER_THAN}"
@@ -68,8 +68,8 @@ async def find_start(ledger: Ledger, options: WatchOptions) -> Start:
 
 
 class Frame(Struct, frozen=True):
-    """An event that is decoded only if somebody needs it decoded: `body` is the object in its storage version, where
-    the event shows it just as it is stored."""
+    """An event that is decoded only when needed. `body` is the object in its storage version if the event shows it
+    exactly as it is stored."""
 
     type: EventType
     document: Callable[[str], Document]  # in an API version
@@ -143,7 +143,7 @@ class Watch:
         if batch:
             yield batch
 
-    def _planned(self, after: Key | None) -> tuple[list[tuple[Key, int]], Key | None]:
+    def _planned(self, after: ObjectKey | None) -> tuple[list[tuple[ObjectKey, int]], ObjectKey | None]:
         """Return the next keys, with the version that each had when the watch began, and the key to continue after;
         None at the end."""
         table, namespace, began = self._table, self._selection.namespace, self._start.after
@@ -158,14 +158,14 @@ class Watch:
                     versions[key] = version
         return sorted((key, version) for key, version in versions.items() if version), until
 
-    async def _superseded(self, key: Key, version: int) -> Record:
+    async def _superseded(self, key: ObjectKey, version: int) -> Record:
         row = (await self._ledger.read([version])).get(version)
         if row is None:
             raise self._expired(version)
         return Record(key, version, row.body)
 
     async def _next(self, deadline: float) -> Batch:
-        """The next events, or a bookmark; nothing at the end of the stream."""
+        """Return the next events, or a bookmark; nothing at the end of the stream."""
         every = self._ledger.settings.bookmark_every
         while not self._watcher.ended:
             if batch := await self._taken():

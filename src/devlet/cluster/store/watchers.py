@@ -44,7 +44,7 @@ class Update:
         return _UPDATE_BYTES + old + (len(self.record.body) if self.deleted else 0)
 
     def event_for(self, selection: Selection) -> EventType | None:
-        """What the change means to a reader who sees only the selection."""
+        """Return the event for a reader that sees only the selection."""
         was = self.old is not None and selection.matches(self.old)
         is_ = not self.deleted and selection.matches(self.record)
         if is_:
@@ -85,7 +85,7 @@ class Watcher:
         self.ended = False
 
     def offer(self, update: Update) -> None:
-        """Take note of a new change. The watcher must have seen all changes before it."""
+        """Handle a new change. The watcher must have seen all changes before it."""
         if update.version > self.position:
             if update.event_for(self._selection) is None:
                 self.position = update.version
@@ -93,12 +93,13 @@ class Watcher:
                 self._arrived.set()
 
     def end(self) -> None:
-        """No more events: the reader's stream ends where it is."""
+        """End the reader's stream at its present position."""
         self.ended = True
         self._arrived.set()
 
     async def wait(self, seconds: float) -> None:
-        """Wait for a new change, the end, or the end of the time. Call it only if there is nothing left to take."""
+        """Wait for a new change, the end, or until the seconds have passed. Call it only if there is nothing left to
+        take."""
         if self.ended:
             return
         self._arrived = asyncio.Event()

@@ -20,7 +20,7 @@ from devlet.errors import DevletError
 from devlet.kit.chance import random
 from devlet.kit.clock import Clock, wait
 from devlet.kit.facts import facts
-from devlet.kit.race import first
+from devlet.kit.parts import first
 from devlet.node.admission import Admission, Topology
 from devlet.node.claims import pod_claims
 from devlet.node.pods.api_object import ApiObject, PodObject

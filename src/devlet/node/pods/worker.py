@@ -19,7 +19,7 @@ from devlet.kit import request_ids
 from devlet.kit.chance import random
 from devlet.kit.changes import Changes
 from devlet.kit.facts import bound, facts
-from devlet.kit.race import first
+from devlet.kit.parts import first
 from devlet.node.pods import container_plan
 from devlet.node.pods.admitting import PodAdmission
 from devlet.node.pods.api_object import PodObject

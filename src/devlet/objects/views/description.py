@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from devlet.objects.documents import Document
 from devlet.objects.kinds import VIEWS_GROUP, Kind
-from devlet.objects.table_cells import NAME, NONE, Cell, Column, Printer, at, name, none_if_empty, number, since, text
+from devlet.objects.subdocuments import at, name, number, text
+from devlet.objects.table_cells import NAME, NONE, Cell, Column, Printer, none_if_empty, since
 
 __all__ = ["API_VERSION", "NAMED", "Part", "Shown", "Time", "View", "some"]
 

@@ -5,7 +5,8 @@ from typing import Annotated
 
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Kind
-from devlet.objects.table_cells import NONE, Cell, at, since, text, texts
+from devlet.objects.subdocuments import at, text, texts
+from devlet.objects.table_cells import NONE, Cell, since
 from devlet.objects.views.description import API_VERSION, Part, Shown, Time, View
 
 

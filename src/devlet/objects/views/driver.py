@@ -5,7 +5,8 @@ from typing import Annotated
 
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Kind
-from devlet.objects.table_cells import NONE, Cell, at, duration, instant
+from devlet.objects.subdocuments import at
+from devlet.objects.table_cells import NONE, Cell, duration, instant
 from devlet.objects.views.description import API_VERSION, NAMED, Part, Shown, Time, View
 
 

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Kind
-from devlet.objects.table_cells import Cell, documents_at, text, texts
+from devlet.objects.subdocuments import mappings, text, texts
+from devlet.objects.table_cells import Cell
 from devlet.objects.views.description import API_VERSION, NAMED, Part, Shown, Time, View, some
 
 
@@ -109,11 +110,11 @@ def _devices(holder: Document, _: datetime) -> Cell:
 
 
 def _containers(holder: Document, _: datetime) -> Cell:
-    return ",".join(text(each, "name") for each in documents_at(holder, "status", "containers"))
+    return ",".join(text(each, "name") for each in mappings(holder, "status", "containers"))
 
 
 def _entries(holder: Document, key: str) -> list[Document]:
-    return [each for container in documents_at(holder, "status", "containers") for each in documents_at(container, key)]
+    return [each for container in mappings(holder, "status", "containers") for each in mappings(container, key)]
 
 
 HOLDERS = View(

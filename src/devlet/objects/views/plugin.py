@@ -5,7 +5,8 @@ from typing import Annotated
 
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Kind
-from devlet.objects.table_cells import Cell, at, none_if_empty
+from devlet.objects.subdocuments import at
+from devlet.objects.table_cells import Cell, none_if_empty
 from devlet.objects.views.description import API_VERSION, Part, Shown, Time, View
 
 

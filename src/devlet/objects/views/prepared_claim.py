@@ -5,7 +5,8 @@ from typing import Annotated
 
 from devlet.objects.documents import Document
 from devlet.objects.kinds import Kind
-from devlet.objects.table_cells import Cell, documents_at, none_if_empty, text
+from devlet.objects.subdocuments import mappings, text
+from devlet.objects.table_cells import Cell, none_if_empty
 from devlet.objects.views.description import API_VERSION, NAMED, Part, Shown, Time, View, some
 
 
@@ -61,20 +62,20 @@ class PreparedClaimStatus(Part, frozen=True):
 
 
 def _drivers(claim: Document, _: datetime) -> Cell:
-    return none_if_empty(",".join(text(part, "driver") for part in documents_at(claim, "status", "drivers")))
+    return none_if_empty(",".join(text(part, "driver") for part in mappings(claim, "status", "drivers")))
 
 
 def _devices(claim: Document, _: datetime) -> Cell:
-    parts = documents_at(claim, "status", "drivers")
-    return none_if_empty(some([text(device, "device") for part in parts for device in documents_at(part, "devices")]))
+    parts = mappings(claim, "status", "drivers")
+    return none_if_empty(some([text(device, "device") for part in parts for device in mappings(part, "devices")]))
 
 
 def _pods(claim: Document, _: datetime) -> Cell:
-    return none_if_empty(some([text(p, "name") or text(p, "uid") for p in documents_at(claim, "status", "pods")]))
+    return none_if_empty(some([text(p, "name") or text(p, "uid") for p in mappings(claim, "status", "pods")]))
 
 
 def _waiting(claim: Document, _: datetime) -> Cell:
-    return none_if_empty(some([text(p, "pod") or text(p, "uid") for p in documents_at(claim, "status", "waiting")]))
+    return none_if_empty(some([text(p, "pod") or text(p, "uid") for p in mappings(claim, "status", "waiting")]))
 
 
 PREPARED_CLAIMS = View(

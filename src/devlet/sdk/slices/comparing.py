@@ -1,7 +1,7 @@
-"""Whether a slice in the cluster says what its driver wants to say.
+"""Compare a slice in the cluster with the one that its driver wants.
 
-Servers leave out what is empty, write amounts in their own way and add the time of a taint that has none: none of this
-is a difference. The order of devices is one.
+A server leaves out empty fields, writes quantities in its own format and adds times to taints. None of these is a
+difference. A different order of the devices is one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,9 +16,9 @@ from devlet.objects.values.timestamps import parse_time
 __all__ = ["CONTENT", "SERVED_CONTENT", "content", "same", "same_values"]
 
 SERVED_CONTENT: Final = ("devices", "sharedCounters", "perDeviceNodeSelection")
-"""Where a server drops what it does not support."""
+"""The fields in which a server may drop what it does not support."""
 CONTENT: Final = (*SERVED_CONTENT, "nodeSelector", "allNodes")
-"""The members of a slice's spec that its driver chooses."""
+"""The fields of a slice's spec that its driver chooses."""
 
 _TOLERANCE = timedelta(seconds=1)
 
@@ -28,7 +28,7 @@ def content(spec: Document) -> Document:
 
 
 def same(a: Document, b: Document, members: Sequence[str] = CONTENT) -> bool:
-    """Whether two specs agree in these members."""
+    """Return True if two specs have the same values in these fields."""
     return all(_same_member(member, a.get(member), b.get(member)) for member in members)
 
 
@@ -69,7 +69,7 @@ def _same_taint(a: Document, b: Document) -> bool:
 
 
 def _comparable(device: Document) -> Document:
-    """Without taints, and with amounts as numbers."""
+    """Return the device without taints, and with quantities as numbers."""
     made = {member: value for member, value in device.items() if member != "taints"}
     made["capacity"] = _amounts(device.get("capacity"))
     made["consumesCounters"] = list(map(_counters, device.get("consumesCounters") or ()))
@@ -83,12 +83,12 @@ def _counters(counters: Document) -> Document:
 
 
 def _mapping(mapping: Document) -> Document:
-    """A server may write down the multiplier that it means if there is none."""
+    """Add the default multiplier: a server may store it."""
     return {**mapping, "allocationMultiplier": _amounts(mapping.get("allocationMultiplier") or "1")}
 
 
 def _amounts(value: Any) -> Any:
-    """All texts and numbers below are amounts."""
+    """Convert all strings and numbers to quantities."""
     if isinstance(value, Mapping):
         return {key: _amounts(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -102,7 +102,7 @@ def _amounts(value: Any) -> Any:
 
 
 def _pruned(value: Any) -> Any:
-    """Without members that are null or empty."""
+    """Remove fields that are null or empty."""
     if isinstance(value, Mapping):
         made = {key: _pruned(each) for key, each in value.items()}
         return {key: each for key, each in made.items() if each not in (None, [], {})}

@@ -1,14 +1,14 @@
-"""Keeps a driver's slices in the cluster as the driver wants them.
+"""Keep a driver's slices in the cluster as the driver wants them.
 
     publisher = SlicePublisher(cluster, "gpu.example.com", "node-1", report, clock)
     async with running(publisher.run):
         publisher.publish({"node-1": Pool([Device("gpu-0")])})
         await publisher.published()
 
-`publish` never waits: the cluster may be out of reach, and a driver has other things to do. What goes wrong comes to
-`report`, with what was being done. What may pass, a lack of rights too, is tried again; what the server calls invalid
-is not, until the pools change, somebody changes the slices, or `look_again` is called. That slices were deleted or
-changed by somebody else is repaired after a while.
+`publish` never waits, because the cluster may be unreachable. Errors are passed to `report`, with what was being done.
+Temporary errors, including missing permissions, are retried. Slices that the server refuses as invalid are not retried
+until the pools change, another client changes the slices, or `look_again` is called. Slices that another client deleted
+or changed are restored after a delay.
 """
 
 import math
@@ -25,6 +25,7 @@ from devlet.cluster.informer import Changed, Informer
 from devlet.errors import DevletError, Forbidden, InvalidInput, NotFound
 from devlet.kit.backoff import Backoff
 from devlet.kit.chance import random
+from devlet.kit.changes import Changes
 from devlet.kit.clock import Clock
 from devlet.kit.parts import running
 from devlet.kit.work_queue import WorkQueue
@@ -45,7 +46,7 @@ __all__ = ["Report", "Settings", "SlicePublisher", "Statistics"]
 
 Report = Callable[[Exception, str], None]
 
-_SHOWN = 10  # unknown members in one report
+_SHOWN = 10  # unknown fields in one report
 _PROCESSING = "processing ResourceSlice objects"
 
 
@@ -53,13 +54,13 @@ _PROCESSING = "processing ResourceSlice objects"
 class Settings:
     """Times in seconds."""
 
-    sync_delay: float = 30.0  # before what somebody else did to slices is repaired
-    own_writes: float = 60.0  # for which the watch may lag behind what we wrote
+    sync_delay: float = 30.0  # before changes of other clients are undone
+    own_writes: float = 60.0  # for which the watch may lag behind our writes
     retry: Backoff = field(default=Backoff(0.05, 60.0))
 
 
 class Statistics(Struct):
-    """How many slices were written so far."""
+    """Counts of the writes so far."""
 
     creates: int = 0
     updates: int = 0
@@ -67,7 +68,7 @@ class Statistics(Struct):
 
 
 class _Refusal(Struct):
-    """By the server, of what the pool was to be (None: of its end). It stands until there is a reason to ask again."""
+    """The server refused these slices of a pool, or their deletion (None). Not retried while the refusal stands."""
 
     of: WantedPool | None
     text: str
@@ -75,9 +76,10 @@ class _Refusal(Struct):
 
 
 class SlicePublisher:
-    """For one driver. `owner` is the node whose devices they are: the slices go when it goes. Without one, pools say
-    themselves on which nodes they are. With `single_pool` there is only the pool of that name, it says so too, and
-    `owner` is but its owner: for devices of a node that others reach as well."""
+    """Publishes the pools of one driver. `owner` is the node that has the devices; its slices are deleted with it.
+
+    Without an owner, each pool selects its nodes. With `single_pool` there is only the pool of that name, which also
+    selects its nodes; its `owner` is a node whose devices other nodes can use as well."""
 
     def __init__(
         self,
@@ -106,28 +108,28 @@ class SlicePublisher:
         )
         self._uid = ""
         self._wanted: Mapping[str, WantedPool] | None = None
-        self._version = 0  # of what is wanted
+        self._version = 0  # of `_wanted`
         self._pending: dict[str, int] = {}  # pools, and the version that is neither written nor reported
-        self._settled = anyio.Event()
+        self._settled = Changes()
         self._is_cut_off = False  # from the cluster, and this was reported
         self._own = OwnWrites(settings.own_writes)
-        self._created: dict[str, float] = {}  # pools, and when a slice was made, until that was looked at again
-        self._doubtful: set[str] = set()  # pools with a write that failed, and may have been done all the same
-        self._unknown: set[str] = set()  # members that were reported
-        self._failures: dict[str, str] = {}  # pools, and what was reported of them last
+        self._created: dict[str, float] = {}  # pools, and when a slice was created, until it was checked again
+        self._doubtful: set[str] = set()  # pools with a failed write that may have been done nevertheless
+        self._unknown: set[str] = set()  # fields that were reported
+        self._failures: dict[str, str] = {}  # pools, and their last reported error
         self._refusals: dict[str, _Refusal] = {}
         self._adopted: dict[tuple[str, int], tuple[Document, Document]] = {}  # what was wanted, and what was stored
         self._times: dict[str, Times] = {}
         self.statistics = Statistics()
 
     def publish(self, pools: Mapping[str, Pool]) -> None:
-        """These pools and no others from now on. What is wrong in itself is reported and changes nothing."""
+        """Publish exactly these pools from now on. If they are not valid, report that and change nothing."""
         try:
             self._check_names(pools)
             new = wanted(pools, self._driver, self._node)
         except InvalidInput as e:
             return self._report(e, "pools not published")
-        self._tell_unknown(new)
+        self._report_unknown(new)
         before = self._known_pools() if self._wanted is None else self._wanted
         self._wanted = new
         self._version += 1
@@ -137,27 +139,25 @@ class SlicePublisher:
 
     @property
     def devices(self) -> frozenset[tuple[str, str]] | None:
-        """Pools and names of those that are wanted; None before anything is."""
+        """The pools and names of the devices to publish; None before the first call of `publish`."""
         if self._wanted is None:
             return None
         contents = [(pool, each) for pool, wanted in self._wanted.items() for each in wanted.slices]
         return frozenset((pool, device["name"]) for pool, each in contents for device in each.get("devices", ()))
 
     def look_again(self) -> None:
-        """Repair at once what somebody else did to the slices, and ask again for what was refused: whatever the reason
-        was, it has passed."""
+        """Undo changes of other clients at once, and retry what the server refused: its reason may be gone."""
         for refusal in self._refusals.values():
             refusal.stands = False
         for pool in dict.fromkeys([*(self._wanted or ()), *self._refusals]):
             self._queue.add(pool)
 
     async def published(self) -> None:
-        """Until the pools are in the cluster, or it was reported why not."""
-        while self._pending and not self._is_cut_off:
-            await self._settled.wait()
+        """Wait until the pools are in the cluster, or the reason why not was reported."""
+        await self._settled.until(lambda: self._is_cut_off or not self._pending)
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Ready at once, whether or not the cluster answers. The slices stay when it ends."""
+        """Run until cancelled. Ready at once, even if the cluster does not answer. The slices stay."""
         task_status.started()
         await self._find()
         informer = self._slices.informer(self._clock)
@@ -167,18 +167,18 @@ class SlicePublisher:
             await self._queue.run()
 
     async def _find(self) -> None:
-        told = ""
+        reported = ""
         for pause in self._settings.retry.delays(random.random):
             try:
                 await self._slices.find()
                 self._is_cut_off = False
                 return
             except DevletError as e:
-                if str(e) != told:
+                if str(e) != reported:
                     self._report(e, "looking for ResourceSlice objects")
-                told = str(e)
+                reported = str(e)
             self._is_cut_off = True
-            self._tell()
+            self._settled.notify()
             await self._clock.sleep(pause)
 
     def _check_names(self, pools: Mapping[str, Pool]) -> None:
@@ -189,31 +189,31 @@ class SlicePublisher:
     def _known_pools(self) -> list[str]:
         return [pool_of(each) for each in self._informer.all() if each] if self._informer else []
 
-    def _tell_unknown(self, pools: Mapping[str, WantedPool]) -> None:
-        """A misspelled member does nothing, and no server says so."""
+    def _report_unknown(self, pools: Mapping[str, WantedPool]) -> None:
+        """Report unknown fields, which may be misspelled: they have no effect, and no server reports them."""
         found = [each for pool in pools.values() for each in pool.unknown]
         new = [each for each in found if each not in self._unknown]
         self._unknown = set(found)
         if new:
             more = f"; and {len(new) - _SHOWN} more" if len(new) > _SHOWN else ""
             self._report(
-                InvalidInput(f"unknown members: {'; '.join(new[:_SHOWN])}{more}"), "pools published as they are"
+                InvalidInput(f"unknown fields: {'; '.join(new[:_SHOWN])}{more}"), "pools published as they are"
             )
 
     # Triggers
 
     def _changed(self, change: Changed[Document]) -> None:
         pools = {pool_of(document): None for document in (change.old, change.new) if document}
-        is_news = not self._own.heard(change) if pools else False
+        is_foreign = not self._own.is_own(change) if pools else False
         for pool in pools:
             self._queue.add_after(pool, self._settings.sync_delay)
-            if is_news and pool in self._refusals:
+            if is_foreign and pool in self._refusals:
                 self._refusals[pool].stands = False
-        if is_news and change.new is None:
-            self._uid = ""  # perhaps its owner went and came back as another
+        if is_foreign and change.new is None:
+            self._uid = ""  # its owner may have been deleted and created again
 
     def _remind(self, pool: str, started: float) -> None:
-        """A slice that was made and deleted, both unheard, is missed only when it is no longer an own write."""
+        """Check the pool again when its own writes expire: a new slice that was deleted unseen is missed only then."""
         if (created := self._created.get(pool)) is None:
             return
         due = created + self._settings.own_writes
@@ -226,11 +226,7 @@ class SlicePublisher:
         if self._pending.get(pool, math.inf) <= version:
             del self._pending[pool]
         if not self._pending:
-            self._tell()
-
-    def _tell(self) -> None:
-        self._settled.set()
-        self._settled = anyio.Event()
+            self._settled.notify()
 
     # One pool
 
@@ -246,7 +242,7 @@ class SlicePublisher:
             self._refuse(pool, new, e)
         except Exception as e:
             self._doubtful.add(pool)
-            self._tell_failure(pool, e)
+            self._report_failure(pool, e)
             self._settle(pool, version)
             raise
         else:
@@ -254,12 +250,13 @@ class SlicePublisher:
         self._settle(pool, version)
         self._remind(pool, started)
 
-    def _tell_failure(self, pool: str, error: Exception) -> None:
-        """Once, however often it is tried. Who may not make a slice is told its name, which is another each time."""
-        told = "forbidden" if isinstance(error, Forbidden) else str(error)
-        if self._failures.get(pool) != told:
+    def _report_failure(self, pool: str, error: Exception) -> None:
+        """Report an error once, however often the write is retried. The text of a Forbidden error does not count: it
+        has the name of the slice, which is different each time."""
+        text = "forbidden" if isinstance(error, Forbidden) else str(error)
+        if self._failures.get(pool) != text:
             self._report(error, _PROCESSING)
-        self._failures[pool] = told
+        self._failures[pool] = text
 
     def _is_refused(self, pool: str, new: WantedPool | None) -> bool:
         refusal = self._refusals.get(pool)
@@ -303,7 +300,7 @@ class SlicePublisher:
         self._own.deleted(document, self._clock.monotonic())
 
     def _stored(self, new: WantedPool | None, write: Write, document: Document) -> None:
-        """A server that left out what it does not support would be asked for ever: we are content with what it took."""
+        """Accept what the server stored, even if it dropped fields: otherwise it would be updated for ever."""
         self._own.stored(document, self._clock.monotonic())
         if new is None:
             return
@@ -314,7 +311,7 @@ class SlicePublisher:
     # What there is
 
     async def _actual(self, pool: str) -> list[Document]:
-        """The slices of a pool. After a failure the cluster is asked: what failed may have been done all the same."""
+        """Return the slices of a pool. After a failed write, read them: the write may have been done nevertheless."""
         if pool not in self._doubtful:
             return self._known(pool)
         found = [document for document in await self._slices.list() if pool_of(document) == pool]
@@ -327,7 +324,7 @@ class SlicePublisher:
         return self._own.overlaid(pool, seen, self._clock.monotonic())
 
     def _adapted(self, new: WantedPool, times: Times) -> WantedPool:
-        """To what the server can store, and with the times of taints that are there already."""
+        """Adapt a pool to what the server can store, and add the times of taints that exist already."""
         slices = [self._adopted_or(new.name, index, each) for index, each in enumerate(new.slices)]
         timed = [{**s, "devices": taint_times.filled(s["devices"], times)} if s.get("devices") else s for s in slices]
         return replace(new, slices=tuple(timed))

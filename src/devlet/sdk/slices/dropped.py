@@ -1,6 +1,6 @@
-"""Fields that a server left out of what it stored, because a feature of it is switched off.
+"""Report fields that a server dropped from a slice because a feature gate is disabled.
 
-It does so without a word. A driver's author learns of it here, with the features that have to be switched on.
+The server does not report them itself. The error names the feature gates to enable.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,8 +15,8 @@ __all__ = ["DroppedFields", "dropped"]
 
 
 class DroppedFields(DevletError):
-    """The administrator: devices are published, but not all that their driver says of them. `gates` are empty if it is
-    not known what keeps the server from storing the fields."""
+    """The devices are published, but without some of their fields; the administrator has to act. `gates` is empty if
+    the reason is not known."""
 
     def __init__(self, pool: str, index: int, gates: tuple[str, ...], fields: tuple[str, ...]) -> None:
         because = f"probably because these features are disabled: {' '.join(gates) or 'unknown'}"
@@ -30,7 +30,7 @@ class DroppedFields(DevletError):
 
 
 def dropped(pool: str, index: int, sent: Document, stored: Document) -> DroppedFields | None:
-    """Of two specs."""
+    """Compare two specs. Return an error if the server dropped fields, else None."""
     if same(sent, stored, SERVED_CONTENT):
         return None
     gates = tuple(gate for gate, was in _GATES.items() if was(sent, stored))

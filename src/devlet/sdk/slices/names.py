@@ -15,7 +15,7 @@ _hex = re.compile(r"([0-9a-f]+)-").match
 
 
 def index_length(count: int) -> int:
-    """Of the indexes of so many slices, in hexadecimal digits."""
+    """Return how many hexadecimal digits an index has if there are `count` slices."""
     return max(MIN_LENGTH, len(f"{max(count - 1, 0):x}"))
 
 
@@ -24,7 +24,7 @@ def encode(index: int, count: int) -> str:
 
 
 def decode(name: str, count: int) -> int | None:
-    """None for a name that is none of so many slices."""
+    """Return the index in a slice's name; None if the name is not one of `count` slices."""
     found = _hex(name)
     if found is None or len(found[1]) != index_length(count):
         return None
@@ -33,5 +33,6 @@ def decode(name: str, count: int) -> int | None:
 
 
 def generated(index: int, count: int, driver: str, owner: str) -> str:
-    """The beginning of a name; the server adds the rest. Drivers' names may have capitals, names of objects may not."""
+    """Return the prefix of a name, to which the server adds a suffix. It is in lower case, as names of objects must
+    be."""
     return "-".join(filter(None, (encode(index, count), driver.lower(), owner))) + "-"

@@ -1,8 +1,8 @@
-"""What we wrote a moment ago, for as long as the watch may not have told us of it.
+"""The publisher's own recent writes, which the watch may not have delivered yet.
 
-Without it the next look at the cluster would miss the slices just made, and make them again. An entry is not kept for
-ever: a slice that was made and deleted by somebody else, both unheard, would seem to be there. So whoever uses this has
-to look again once `ttl` is over.
+Without them, the publisher would not see a slice that it just created, and create it again. Entries expire: if another
+client deletes a new slice before the watch delivers it, the slice would otherwise seem to exist for ever. So the
+publisher has to check its slices again after `ttl`.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ class _Entry(Struct, frozen=True):
 
 
 class OwnWrites:
-    """Times are those of a monotonic clock, in seconds."""
+    """Times are in seconds of a monotonic clock."""
 
     def __init__(self, ttl: float) -> None:
         self._ttl = ttl
@@ -36,13 +36,13 @@ class OwnWrites:
         self._deleted[document["metadata"]["uid"]] = now + self._ttl
 
     def replaced(self, pool: str, documents: Iterable[Document], now: float) -> None:
-        """Those of the pool are these, and no others."""
+        """Record that the pool has exactly these slices."""
         self._entries = {name: each for name, each in self._entries.items() if _pool(each.document) != pool}
         for document in documents:
             self.stored(document, now)
 
-    def heard(self, change: Changed[Document]) -> bool:
-        """Whether the change tells nothing new. What somebody else deleted is forgotten."""
+    def is_own(self, change: Changed[Document]) -> bool:
+        """Return True if the change is one of these writes, or older. Forget a slice that another client deleted."""
         if change.new is not None:
             mine = self._entries.get(change.key[1])
             return mine is not None and not _is_newer(change.new, mine.document)
@@ -53,7 +53,7 @@ class OwnWrites:
         return self._deleted.pop(uid, None) is not None
 
     def overlaid(self, pool: str, seen: Iterable[Document], now: float) -> list[Document]:
-        """The slices of a pool: those that were seen, or as we wrote them if that is newer."""
+        """Return the slices of a pool: each as it was seen, or as it was written if that is newer."""
         self._expire(now)
         found = {document["metadata"]["name"]: document for document in seen}
         for name, entry in self._entries.items():

@@ -1,8 +1,8 @@
-"""What to write so that the slices of a pool are those that its driver wants.
+"""Plan the writes that turn the slices of a pool into those that its driver wants.
 
-Whoever reads a pool uses the slices of its newest generation, and only if all are there. So a change of several slices
-gets a new generation: until its last slice is written, the pool is incomplete rather than half old and half new. A
-change of one slice is complete by itself and keeps the generation.
+A scheduler uses the slices of a pool's newest generation, and only if all of them exist. So a change of several slices
+starts a new generation: until the last slice is written the pool is incomplete, but never half old and half new. A
+change of one slice is complete by itself, so it keeps the generation.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ __all__ = ["Author", "Plan", "Write", "generation_of", "plan"]
 
 
 class Author(Struct, frozen=True):
-    """Who publishes. `owner` is a node, with its UID; `node_name` is set where the devices are on that node only."""
+    """The publisher. `owner` is a node, with its UID. `node_name` is set if the devices are on that node only."""
 
     driver: str
     owner: str = ""
@@ -33,7 +33,7 @@ class Write(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """In this order: it is better to offer too few devices than some that are gone."""
+    """The writes, in this order: it is better to offer too few devices than devices that no longer exist."""
 
     generation: int
     deletes: Sequence[Document] = ()
@@ -42,7 +42,7 @@ class Plan(Struct, frozen=True):
 
 
 def plan(wanted: WantedPool, actual: Iterable[Document], author: Author) -> Plan:
-    """`actual` are all slices of the pool, in whatever state."""
+    """Plan the writes for a pool. `actual` has all its present slices."""
     actual = sorted(actual, key=lambda each: str(each["metadata"]["name"]))
     newest = max(map(generation_of, actual), default=0)
     count = len(wanted.slices)
@@ -68,7 +68,7 @@ def generation_of(document: Document) -> int:
 
 
 def _current(actual: Iterable[Document], newest: int, count: int) -> Mapping[int, Document]:
-    """By index. The others are obsolete: of an older generation, surplus, or named in another way."""
+    """Return the valid slices by index. Others are obsolete: of an older generation, surplus, or with another name."""
     found: dict[int, Document] = {}
     for document in actual:
         index = names.decode(document["metadata"]["name"], count)

@@ -1,7 +1,7 @@
-"""From pools, as a driver's author writes them, to what its slices will contain.
+"""Convert pools, as a driver's author writes them, into the content of slices.
 
-A pool is cut into slices here, in the order of its devices, so authors need not know how many a slice may have. What
-no server would take is found before anything is written, and told with the names of pool and device.
+A pool is divided into slices in the order of its devices, so authors need not know how many devices a slice may have.
+Errors that an API server would report are found before anything is written, and name the pool and the device.
 """
 
 import re
@@ -26,7 +26,7 @@ from devlet.sdk.values import Capacity, Device, Pool, Version
 
 __all__ = ["WantedPool", "wanted"]
 
-_SHOWN: Final = 10  # problems in one text
+_SHOWN: Final = 10  # problems in one error
 _API: Final = "k8s.io.api.resource.v1."
 _NODE_MEMBERS = ("nodeName", "nodeSelector", "allNodes")
 _KINDS = {str: "string", bool: "bool", int: "int", Version: "version"}
@@ -35,8 +35,8 @@ _counters_path = re.compile(r"spec\.sharedCounters\[([0-9]+)\]\.?(.*)").fullmatc
 
 
 class WantedPool(Struct, frozen=True):
-    """`slices` are the parts of their specs that differ from driver to driver: see `comparing.CONTENT`. `unknown` are
-    members in them that the API does not have: a newer one may."""
+    """A pool to publish. `slices` are the parts of the specs that the driver chooses: see `comparing.CONTENT`.
+    `unknown` are fields in them that this version of the API does not have."""
 
     name: str
     slices: tuple[Document, ...]
@@ -45,7 +45,7 @@ class WantedPool(Struct, frozen=True):
 
 
 def wanted(pools: Mapping[str, Pool], driver: str, node: str = "") -> dict[str, WantedPool]:
-    """By name. InvalidInput that names all that is wrong, but not more than anybody reads."""
+    """Return the pools by name. Raise InvalidInput, which names the first problems, if something is wrong."""
     made: dict[str, WantedPool] = {}
     problems: list[str] = []
     for name, pool in pools.items():
@@ -62,9 +62,9 @@ def wanted(pools: Mapping[str, Pool], driver: str, node: str = "") -> dict[str, 
 
 
 def _check_types(name: object, pool: object) -> None:
-    """Nothing but this has checked what an author gives."""
+    """Check the types of what the author gave."""
     if not isinstance(name, str):
-        raise InvalidInput(f"{name!r} is not the name of a pool, which is a text")
+        raise InvalidInput(f"{name!r} is not the name of a pool: it must be a string")
     if not isinstance(pool, Pool):
         raise InvalidInput(f"pool {name}: {pool!r} is not a Pool")
     if not isinstance(pool.devices, Sequence):
@@ -107,7 +107,8 @@ def _chunks(sets: list[Document]) -> Iterator[list[Document]]:
 
 
 def _split(devices: Sequence[Document]) -> Iterator[list[Document]]:
-    """As few slices as the order allows. One device with taints, say, halves what its slice may have."""
+    """Divide the devices into as few slices as their order allows. One device with taints, for example, halves the
+    number of devices in its slice."""
     chunk: list[Document] = []
     limit = DEVICES_MAX
     for device in devices:
@@ -142,13 +143,13 @@ def _device(where: str, device: Device, unknown: list[str]) -> Document:
     if device.allow_multiple_allocations:
         made["allowMultipleAllocations"] = True
     if twice := sorted(made.keys() & device.more.keys()):
-        raise InvalidInput(f"{where}: {', '.join(twice)} is given twice, in `more` too")
+        raise InvalidInput(f"{where}: {', '.join(twice)} is given twice, also in `more`")
     return _conformed(where, {**made, **device.more}, f"{_API}Device", unknown)
 
 
 def _check_mapping(where: str, given: object) -> None:
     if not isinstance(given, Mapping):
-        raise InvalidInput(f"{where}: {given!r} is no mapping, from names to values")
+        raise InvalidInput(f"{where}: {given!r} is not a mapping from names to values")
 
 
 def _counter_set(pool: str, name: str, counters: Mapping[str, str | int]) -> Document:
@@ -166,10 +167,10 @@ def _attribute(where: str, name: str, value: Any) -> Document:
         kinds = {_KINDS.get(type(each)) for each in value}
         if len(kinds) == 1 and (kind := kinds.pop()):
             return {f"{kind}s": [_plain(each) for each in value]}
-        raise InvalidInput(f"{where}: attribute {name}: {value!r} is no list of values that all have the same type")
+        raise InvalidInput(f"{where}: attribute {name}: {value!r} is not a list of values of one type")
     if kind := _KINDS.get(type(value)):
         return {kind: _plain(value)}
-    raise InvalidInput(f"{where}: attribute {name}: {value!r} is no text, whole number, bool or Version")
+    raise InvalidInput(f"{where}: attribute {name}: {value!r} is not a string, integer, bool or Version")
 
 
 def _plain(value: Any) -> Any:
@@ -186,11 +187,11 @@ def _capacity(where: str, name: str, capacity: str | int | Capacity) -> Document
 def _amount(where: str, name: str, value: Any) -> str:
     if isinstance(value, str) or type(value) is int:
         return str(value)
-    raise InvalidInput(f"{where}: {name}: {value!r} is no quantity, such as 2 or 1.5Gi")
+    raise InvalidInput(f"{where}: {name}: {value!r} is not a quantity such as 2 or 1.5Gi")
 
 
 def _conformed(where: str, document: Document, name: str, unknown: list[str]) -> Document:
-    """In the shape that it will have in the cluster. Members that it does not know are added to `unknown`."""
+    """Return a document as the cluster will store it. Fields that the API does not have are added to `unknown`."""
     try:
         made = conform(document, message(name))
     except InvalidInput as e:
@@ -206,7 +207,7 @@ def _hint(path: str, name: str) -> str:
 
 @cache
 def _member_names(name: str) -> frozenset[str]:
-    """Of a message, and of all that are in it."""
+    """Return the names of the fields of a message, and of all messages in it."""
     members = message(name).properties
     below = [_member_names(field.type) for field in members.values() if field.is_message]
     return frozenset(members).union(*below)
@@ -216,7 +217,7 @@ def _member_names(name: str) -> frozenset[str]:
 
 
 def _problems(pool: WantedPool, driver: str, node: str) -> Iterator[str]:
-    """Those of the whole pool first: no server finds them, and the others may follow from them."""
+    """Yield problems of the whole pool, which no server reports, and only without these the problems of its slices."""
     found = list(islice(_mistakes(pool), _SHOWN + 1))
     yield from found
     if not found:

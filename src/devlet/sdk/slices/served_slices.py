@@ -1,4 +1,4 @@
-"""ResourceSlices in the version that the server has, seen as if they were all v1: servers from 1.32 on will do."""
+"""Read and write ResourceSlices as v1, whichever version the server has. Servers from 1.32 on are supported."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -31,7 +31,7 @@ def pool_of(document: Document) -> str:
 
 
 class ServedSlices:
-    """Those that the field selector selects and, if a pool is given, that belong to it."""
+    """The slices that match the field selector and, if a pool is given, belong to the pool."""
 
     def __init__(self, cluster: Cluster, selector: str, pool: str = "") -> None:
         self._cluster = cluster
@@ -40,11 +40,11 @@ class ServedSlices:
         self._resource = RESOURCE_SLICES
 
     async def find(self) -> None:
-        """Look for a version that is served. NotFound if there is none."""
+        """Find a version that the server has. Raise NotFound if there is none."""
         await self._page(ListOptions(field_selector=self._selector, limit=1))
 
     async def _page(self, options: ListOptions) -> ObjectList:
-        """In the version that was there last, or in another: a server may have been upgraded meanwhile."""
+        """List a page in the last known version, or in another one: the server may have been upgraded meanwhile."""
         for resource in dict.fromkeys([self._resource, *_VERSIONS]):
             try:
                 page = await self._cluster.list(resource, options=options)
@@ -56,14 +56,14 @@ class ServedSlices:
         raise NotFound(f"the cluster has ResourceSlices in none of {versions}", resource=RESOURCE_SLICES.kind.key)
 
     def informer(self, clock: Clock) -> Informer[Document]:
-        """With the index `pool`. Slices of strangers are there, but empty."""
+        """Return an informer with the index `pool`. Slices of other pools are in it, but empty."""
         indexes: dict[str, Callable[[Document], list[str]]] = {"pool": lambda each: [pool_of(each)] if each else []}
         seen = cast(Cluster, _AnyVersion(self._page, self._watch))
         return Informer(seen, self._resource, self._seen, field_selector=self._selector, indexes=indexes, clock=clock)
 
     @asynccontextmanager
     async def _watch(self, options: WatchOptions) -> AsyncIterator[AsyncIterator[WatchEvent]]:
-        """Expired if the version is gone: then a list has to tell which there is."""
+        """Raise Expired if the version is no longer served: the next list finds another one."""
         try:
             async with self._cluster.watch(self._resource, options=options) as events:
                 yield events
@@ -84,11 +84,11 @@ class ServedSlices:
         return self._read(await self._cluster.create(self._resource, self._written(document)))
 
     async def update(self, document: Document) -> Document:
-        """Conflict if somebody wrote since it was read."""
+        """Raise Conflict if the slice was changed since it was read."""
         return self._read(await self._cluster.update(self._resource, self._written(document)))
 
     async def delete(self, document: Document) -> None:
-        """Conflict if it is not as it was read."""
+        """Raise Conflict if the slice was changed since it was read."""
         metadata = document["metadata"]
         unchanged = Preconditions(metadata["uid"], metadata["resourceVersion"])
         await self._cluster.delete(self._resource, metadata["name"], options=DeleteOptions(preconditions=unchanged))
@@ -105,7 +105,7 @@ class ServedSlices:
 
 
 class _AnyVersion:
-    """All of a cluster that an informer needs, whatever version it asks for."""
+    """The part of a cluster that an informer needs. It ignores the version that the informer asks for."""
 
     def __init__(self, page: "_Page", watch: "_Watch") -> None:
         self._page = page

@@ -1,7 +1,7 @@
-"""Since when devices have their taints. A taint that stays keeps its time, wherever its device moves.
+"""When the taints of devices were added. A taint keeps its time even if its device moves to another slice.
 
-Drivers seldom say a time; the server adds one. It must survive every rewrite of the slice: how long a pod tolerates
-the taint counts from there.
+Drivers rarely set a time, so the server adds one. It must survive every update of the slice, because the time for which
+a pod tolerates the taint starts then.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ __all__ = ["Times", "filled", "kept", "of_devices", "of_slices"]
 
 Triple = tuple[str, str, str]
 Times = Mapping[str, Mapping[Triple, str]]
-"""By device, and by key, value and effect of its taints."""
+"""The times by device, and by key, value and effect of its taints."""
 
 
 def of_devices(devices: Iterable[Document]) -> dict[str, dict[Triple, str]]:
@@ -20,7 +20,7 @@ def of_devices(devices: Iterable[Document]) -> dict[str, dict[Triple, str]]:
 
 
 def of_slices(slices: Iterable[Document]) -> dict[str, dict[Triple, str]]:
-    """A device may be in old slices too; what the newest one says counts."""
+    """Return the times of all devices. If a device is in several slices, the newest generation counts."""
     found: dict[str, dict[Triple, str]] = {}
     for document in sorted(slices, key=lambda each: each["spec"]["pool"].get("generation", 0)):
         found |= of_devices(document["spec"].get("devices") or ())
@@ -28,12 +28,12 @@ def of_slices(slices: Iterable[Document]) -> dict[str, dict[Triple, str]]:
 
 
 def filled(devices: Iterable[Document], times: Times) -> list[Document]:
-    """With the known times of taints that have none."""
+    """Return the devices with known times added to taints that have none."""
     return [_filled(device, times.get(device["name"], {})) for device in devices]
 
 
 def kept(devices: Iterable[Document], times: Times) -> Times:
-    """Of the taints that these devices have."""
+    """Return the times of the taints that these devices have."""
     wanted = {device["name"]: {_triple(taint) for taint in device.get("taints") or ()} for device in devices}
     found = {name: {t: since for t, since in times.get(name, {}).items() if t in has} for name, has in wanted.items()}
     return {name: since for name, since in found.items() if since}

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from devlet.objects.documents import Document
+from devlet.objects.subdocuments import at, mappings, name, number, text, texts
 from devlet.objects.table_cells import (
     AGE,
     NAME,
@@ -11,15 +12,9 @@ from devlet.objects.table_cells import (
     Column,
     Printer,
     age,
-    at,
-    documents_at,
     label_text,
-    name,
     none_if_empty,
-    number,
     since,
-    text,
-    texts,
     wide,
 )
 
@@ -115,7 +110,7 @@ def _service(document: Document, now: datetime) -> list[Cell]:
         text(document, "spec", "type"),
         none_if_empty(addresses[0]),
         _external_addresses(document),
-        none_if_empty(",".join(_port(port) for port in documents_at(document, "spec", "ports"))),
+        none_if_empty(",".join(_port(port) for port in mappings(document, "spec", "ports"))),
         age(document, now),
         label_text(at(document, "spec", "selector")),
     ]
@@ -127,7 +122,7 @@ def _external_addresses(service: Document) -> str:
         case "ClusterIP" | "NodePort":
             return none_if_empty(",".join(own))
         case "LoadBalancer":
-            ingress = documents_at(service, "status", "loadBalancer", "ingress")
+            ingress = mappings(service, "status", "loadBalancer", "ingress")
             balancers = sorted({text(entry, "ip") or text(entry, "hostname") for entry in ingress} - {""})
             return ",".join([*balancers, *own]) or "<pending>"
         case "ExternalName":

@@ -8,20 +8,10 @@ from typing import Any, TypeGuard
 import msgspec
 
 from devlet.errors import InvalidInput
+from devlet.objects import json_path
 from devlet.objects.documents import Document
-from devlet.objects.table_cells import (
-    NAME,
-    Cell,
-    Column,
-    Printer,
-    documents_at,
-    instant,
-    name,
-    number,
-    since,
-    text,
-)
-from devlet.serve.kube_api import json_path
+from devlet.objects.subdocuments import mappings, name, number, text
+from devlet.objects.table_cells import NAME, Cell, Column, Printer, instant, since
 
 __all__ = ["custom_printer"]
 
@@ -32,7 +22,7 @@ _AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"
 
 def custom_printer(additional: Iterable[Document] | None) -> Printer:
     """Return a printer for the `additionalPrinterColumns` of a version; for the age alone if there are none."""
-    declared = documents_at({"columns": list(additional or ())}, "columns") or [_AGE]
+    declared = mappings({"columns": list(additional or ())}, "columns") or [_AGE]
     columns = [_column(column) for column in declared]
     finders = [_finder(text(column, "jsonPath")) for column in declared]
 
@@ -54,9 +44,9 @@ def _column(declared: Document) -> Column:
 
 
 def _finder(path: str) -> _Find:
-    """A path that we do not understand finds nothing: the column stays empty."""
+    """Return a function that finds the values of a path, and none if the path is not valid: the column is empty."""
     try:
-        return json_path.parse(path)
+        return json_path.linear_path(path).find
     except InvalidInput:
         return lambda document: []
 

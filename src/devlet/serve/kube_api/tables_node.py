@@ -4,21 +4,8 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from devlet.objects.documents import Document
-from devlet.objects.table_cells import (
-    AGE,
-    NAME,
-    UNKNOWN,
-    Cell,
-    Column,
-    Printer,
-    age,
-    at,
-    documents_at,
-    name,
-    none_if_empty,
-    text,
-    wide,
-)
+from devlet.objects.subdocuments import at, mappings, name, text
+from devlet.objects.table_cells import AGE, NAME, UNKNOWN, Cell, Column, Printer, age, none_if_empty, wide
 
 __all__ = ["NODES"]
 
@@ -43,7 +30,7 @@ def _cells(node: Document, now: datetime) -> list[Cell]:
 
 def _status(node: Document) -> str:
     """Return the status of a node. A node whose Ready condition is Unknown is NotReady."""
-    ready = [c.get("status") == "True" for c in documents_at(node, "status", "conditions") if c.get("type") == "Ready"]
+    ready = [c.get("status") == "True" for c in mappings(node, "status", "conditions") if c.get("type") == "Ready"]
     words = ["Ready" if is_ready else "NotReady" for is_ready in ready[-1:]] or ["Unknown"]
     if at(node, "spec", "unschedulable") is True:
         words.append("SchedulingDisabled")
@@ -65,7 +52,7 @@ def _kernel(node: Document) -> str:
 
 
 def _address(node: Document, type_: str) -> str:
-    addresses = documents_at(node, "status", "addresses")
+    addresses = mappings(node, "status", "addresses")
     return next((text(address, "address") for address in addresses if address.get("type") == type_), "")
 
 

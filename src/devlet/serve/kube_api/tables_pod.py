@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from devlet.objects.documents import Document
+from devlet.objects.subdocuments import at, mappings, name, number, text
 from devlet.objects.table_cells import (
     AGE,
     NAME,
@@ -19,14 +20,9 @@ from devlet.objects.table_cells import (
     Column,
     Printer,
     age,
-    at,
-    documents_at,
     duration,
     instant,
-    name,
     none_if_empty,
-    number,
-    text,
     wide,
 )
 
@@ -50,11 +46,11 @@ class _Containers:
 
 
 def _containers(pod: Document) -> _Containers:
-    specs = documents_at(pod, "spec", "initContainers")
+    specs = mappings(pod, "spec", "initContainers")
     sidecars = {text(container, "name") for container in specs if container.get("restartPolicy") == "Always"}
-    init = documents_at(pod, "status", "initContainerStatuses")
+    init = mappings(pod, "status", "initContainerStatuses")
     undone = next((i for i, status in enumerate(init) if not _is_done(status, sidecars)), None)
-    main = documents_at(pod, "status", "containerStatuses")
+    main = mappings(pod, "status", "containerStatuses")
     if undone is None:
         return _Containers(init, None, main, sidecars)
     initialized = _condition(pod, "Initialized").get("status") == "True"
@@ -72,7 +68,7 @@ def _has_succeeded(status: Document) -> bool:
 
 def _cells(pod: Document, now: datetime) -> list[Cell]:
     containers = _containers(pod)
-    addresses = [text(entry, "ip") for entry in documents_at(pod, "status", "podIPs")]
+    addresses = [text(entry, "ip") for entry in mappings(pod, "status", "podIPs")]
     return [
         name(pod),
         _ready(pod, containers),
@@ -87,7 +83,7 @@ def _cells(pod: Document, now: datetime) -> list[Cell]:
 
 
 def _ready(pod: Document, containers: _Containers) -> str:
-    total = len(documents_at(pod, "spec", "containers")) + len(containers.sidecars)
+    total = len(mappings(pod, "spec", "containers")) + len(containers.sidecars)
     started = [status for status in containers.beside if status is not containers.undone]
     ready = sum(not _has_succeeded(status) and status.get("ready") is True for status in started)
     return f"{ready + sum(_is_up(status) for status in containers.main or [])}/{total}"
@@ -113,7 +109,7 @@ def _init_word(pod: Document, containers: _Containers, undone: Document) -> str:
         return _end_word(undone)
     if (waiting := text(undone, "state", "waiting", "reason")) and waiting != "PodInitializing":
         return waiting
-    return f"{len(containers.init) - 1}/{len(documents_at(pod, 'spec', 'initContainers'))}"
+    return f"{len(containers.init) - 1}/{len(mappings(pod, 'spec', 'initContainers'))}"
 
 
 def _main_word(pod: Document, main: list[Document], word: str) -> str:
@@ -164,13 +160,13 @@ def _restarts(containers: _Containers, now: datetime) -> str:
 
 
 def _gates(pod: Document) -> str:
-    gates = documents_at(pod, "spec", "readinessGates")
+    gates = mappings(pod, "spec", "readinessGates")
     met = sum(_condition(pod, text(gate, "conditionType")).get("status") == "True" for gate in gates)
     return f"{met}/{len(gates)}" if gates else NONE
 
 
 def _condition(pod: Document, type_: str) -> Document:
-    for condition in documents_at(pod, "status", "conditions"):
+    for condition in mappings(pod, "status", "conditions"):
         if condition.get("type") == type_:
             return condition
     return {}

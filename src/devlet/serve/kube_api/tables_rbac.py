@@ -3,18 +3,8 @@
 from datetime import datetime
 
 from devlet.objects.documents import Document
-from devlet.objects.table_cells import (
-    AGE,
-    NAME,
-    Cell,
-    Column,
-    Printer,
-    age,
-    documents_at,
-    name,
-    text,
-    wide,
-)
+from devlet.objects.subdocuments import mappings, name, text
+from devlet.objects.table_cells import AGE, NAME, Cell, Column, Printer, age, wide
 
 __all__ = ["ROLE_BINDINGS"]
 
@@ -29,7 +19,7 @@ def _cells(document: Document, now: datetime) -> list[Cell]:
 
 
 def _subjects(document: Document, kind: str) -> str:
-    subjects = [subject for subject in documents_at(document, "subjects") if subject.get("kind") == kind]
+    subjects = [subject for subject in mappings(document, "subjects") if subject.get("kind") == kind]
     prefixes = [f"{text(subject, 'namespace')}/" if kind == "ServiceAccount" else "" for subject in subjects]
     return ", ".join(prefix + text(subject, "name") for prefix, subject in zip(prefixes, subjects, strict=True))
 

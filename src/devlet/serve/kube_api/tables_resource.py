@@ -3,21 +3,8 @@
 from datetime import datetime
 
 from devlet.objects.documents import Document
-from devlet.objects.table_cells import (
-    AGE,
-    NAME,
-    NONE,
-    Cell,
-    Column,
-    Printer,
-    age,
-    at,
-    documents_at,
-    name,
-    number,
-    since,
-    text,
-)
+from devlet.objects.subdocuments import at, mappings, name, number, text
+from devlet.objects.table_cells import AGE, NAME, NONE, Cell, Column, Printer, age, since
 
 __all__ = ["DEVICE_TAINT_RULES", "RESOURCE_CLAIMS", "RESOURCE_POOL_STATUS_REQUESTS", "RESOURCE_SLICES"]
 
@@ -46,7 +33,7 @@ def _claim_state(claim: Document) -> str:
         "deleted": deleted,
         "pending": not allocated and not deleted,
         "allocated": allocated,
-        "reserved": allocated and bool(documents_at(claim, "status", "reservedFor")),
+        "reserved": allocated and bool(mappings(claim, "status", "reservedFor")),
     }
     return ",".join(state for state, holds in states.items() if holds)
 
@@ -77,7 +64,7 @@ def _pool_status(document: Document, now: datetime) -> list[Cell]:
 
 def _outcome(request: Document) -> Document:
     """Return the condition with the outcome of the request; an empty one while it is pending."""
-    for condition in documents_at(request, "status", "conditions"):
+    for condition in mappings(request, "status", "conditions"):
         if condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True":
             return condition
     return {}
@@ -87,14 +74,14 @@ def _counts(request: Document, outcome: Document) -> list[Cell]:
     """Return the sums over the pools and the number of pools with errors, or dashes while there is no answer."""
     if not isinstance(at(request, "status"), dict) or outcome.get("type") == "Failed":
         return ["-"] * (len(_COUNTS) + 1)
-    pools = documents_at(request, "status", "pools")
+    pools = mappings(request, "status", "pools")
     sums = [sum(number(pool, key) for pool in pools) for key in _COUNTS]
     return [str(count) for count in (*sums, sum(bool(text(pool, "validationError")) for pool in pools))]
 
 
 def _pool_status_word(request: Document, outcome: Document) -> str:
     word = outcome.get("type", "Pending")
-    listed, count = len(documents_at(request, "status", "pools")), number(request, "status", "poolCount")
+    listed, count = len(mappings(request, "status", "pools")), number(request, "status", "poolCount")
     return f"{word} ({listed}/{count} pools)" if word == "Complete" and listed < count else word
 
 

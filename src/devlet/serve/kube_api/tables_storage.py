@@ -3,20 +3,8 @@
 from datetime import datetime
 
 from devlet.objects.documents import Document
-from devlet.objects.table_cells import (
-    AGE,
-    NAME,
-    Cell,
-    Column,
-    Printer,
-    age,
-    at,
-    documents_at,
-    name,
-    text,
-    texts,
-    wide,
-)
+from devlet.objects.subdocuments import at, mappings, name, text, texts
+from devlet.objects.table_cells import AGE, NAME, Cell, Column, Printer, age, wide
 
 __all__ = [
     "CSI_DRIVERS",
@@ -104,11 +92,11 @@ def _storage_class(document: Document, now: datetime) -> list[Cell]:
 
 
 def _csi_node(document: Document, now: datetime) -> list[Cell]:
-    return [name(document), len(documents_at(document, "spec", "drivers")), age(document, now)]
+    return [name(document), len(mappings(document, "spec", "drivers")), age(document, now)]
 
 
 def _csi_driver(document: Document, now: datetime) -> list[Cell]:
-    audiences = [text(request, "audience") for request in documents_at(document, "spec", "tokenRequests")]
+    audiences = [text(request, "audience") for request in mappings(document, "spec", "tokenRequests")]
     return [
         name(document),
         at(document, "spec", "attachRequired") is not False,

@@ -3,28 +3,14 @@
 from datetime import datetime
 
 from devlet.objects.documents import Document
-from devlet.objects.table_cells import (
-    AGE,
-    NAME,
-    Cell,
-    Column,
-    Printer,
-    age,
-    at,
-    documents_at,
-    label_text,
-    name,
-    number,
-    selector_text,
-    text,
-    wide,
-)
+from devlet.objects.subdocuments import at, mappings, name, number, text
+from devlet.objects.table_cells import AGE, NAME, Cell, Column, Printer, age, label_text, selector_text, wide
 
 __all__ = ["DAEMON_SETS", "POD_DISRUPTION_BUDGETS", "REPLICATION_CONTROLLERS", "REPLICA_SETS", "STATEFUL_SETS"]
 
 
 def _containers(document: Document, key: str) -> str:
-    containers = documents_at(document, "spec", "template", "spec", "containers")
+    containers = mappings(document, "spec", "template", "spec", "containers")
     return ",".join(text(container, key) for container in containers)
 
 

@@ -43,7 +43,7 @@ def test_a_document_is_an_object(body: bytes) -> None:
         document(body)
 
 
-def test_an_item_that_is_no_object_is_an_error_when_it_is_read() -> None:
+def test_an_item_that_is_not_an_object_is_an_error_when_it_is_read() -> None:
     found = page(RESOURCE_CLAIMS, b'{"items": [7]}')
     with pytest.raises(DevletError):
         found.items[0]

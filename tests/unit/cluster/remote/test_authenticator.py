@@ -129,7 +129,7 @@ async def test_a_plugin_is_run_again_when_its_token_expires(tmp_path: Path) -> N
     assert await token(subject) == "t2"
 
 
-async def test_a_plugin_is_run_once_for_all_who_wait(tmp_path: Path) -> None:
+async def test_a_plugin_is_run_once_for_all_waiting_requests(tmp_path: Path) -> None:
     subject = authenticator(Credentials(exec_plugin=counting(tmp_path, "")))
     found = []
 

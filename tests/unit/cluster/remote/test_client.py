@@ -164,7 +164,7 @@ async def test_delete_collection_selects(serve: Any) -> None:
     assert body["gracePeriodSeconds"] == 0
 
 
-async def test_warnings_reach_those_who_listen(serve: Any) -> None:
+async def test_warnings_are_passed_to_the_caller(serve: Any) -> None:
     recorder = Recorder(Warning='299 - "unknown field \\"foo\\""')
     heard: list[str] = []
     async with connected(Connection(await serve(recorder))) as remote:
@@ -183,7 +183,7 @@ async def test_what_json_cannot_say_is_refused(
     assert recorder.asked == []
 
 
-async def test_an_answer_that_is_no_object_is_an_error(serve: Any) -> None:
+async def test_an_answer_that_is_not_an_object_is_an_error(serve: Any) -> None:
     async with connected(Connection(await serve(Recorder([])))) as remote:
         with pytest.raises(DevletError, match="not a JSON object"):
             await remote.get(PODS, "p", "ns")
@@ -233,7 +233,7 @@ async def test_a_watch_that_breaks_off_in_a_chunk_just_ends(serve_raw: Any) -> N
         assert await versions(events) in (["1"], [])
 
 
-async def test_a_cleanly_closed_half_event_is_no_event(serve_raw: Any) -> None:
+async def test_half_an_event_before_a_clean_end_is_not_an_event(serve_raw: Any) -> None:
     async with watching(serve_raw, chunk(frame("ADDED", "1") + frame("ADDED", "2")[:-5]), b"0\r\n\r\n") as events:
         assert await versions(events) == ["1"]
 
@@ -265,7 +265,7 @@ async def test_an_event_without_end_is_an_error(serve_raw: Any) -> None:
             await anext(events)
 
 
-async def test_bookmarks_are_for_those_who_asked(serve_raw: Any) -> None:
+async def test_bookmarks_are_sent_on_request_only(serve_raw: Any) -> None:
     said = chunk(frame("BOOKMARK", "7") + frame("ADDED", "8")), b"0\r\n\r\n"
     async with watching(serve_raw, *said) as events:
         assert await versions(events) == ["8"]

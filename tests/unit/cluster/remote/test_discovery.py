@@ -43,7 +43,7 @@ async def test_a_kind_is_found_in_its_first_version_that_has_it(serve: Any) -> N
             await cluster.discovery.resource_of(RESOURCE_POOL_STATUS_REQUESTS.kind)
 
 
-async def test_something_that_is_no_api_server_is_noticed(serve: Any) -> None:
+async def test_a_server_that_is_not_an_api_server_is_noticed(serve: Any) -> None:
     async def page(request: web.BaseRequest) -> web.Response:
         return web.Response(text="<html>")
 

@@ -63,7 +63,7 @@ def test_no_answer_crashes(answer: bytes) -> None:
         decode(PLUGIN, answer)
 
 
-async def test_a_plugin_is_run_with_its_arguments_and_told_what_it_needs(tmp_path: Path) -> None:
+async def test_a_plugin_gets_its_arguments_and_environment(tmp_path: Path) -> None:
     text = (
         "info = json.loads(os.environ['KUBERNETES_EXEC_INFO'])\n"
         "token = [sys.argv[1], os.environ['A'], info['apiVersion'], info['spec'], sys.stdin.read()]\n"

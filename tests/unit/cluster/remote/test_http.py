@@ -57,7 +57,7 @@ async def test_a_failure_is_the_error_it_reports(serve: Any) -> None:
         await call(Connection(await serve(handler)))
 
 
-async def test_a_page_of_something_else_is_no_answer(serve: Any) -> None:
+async def test_a_redirect_is_not_an_answer(serve: Any) -> None:
     async def handler(request: web.BaseRequest) -> web.Response:
         return web.Response(status=302, headers={"Location": "/login"})
 
@@ -220,7 +220,7 @@ async def test_a_plain_server_never_sees_the_token(serve: Any) -> None:
     assert b"secret" not in answer.body
 
 
-async def test_a_refused_token_is_had_anew_once(serve: Any, authority: Any, tmp_path: Path) -> None:
+async def test_a_refused_token_is_read_again_once(serve: Any, authority: Any, tmp_path: Path) -> None:
     path, seen = tmp_path / "token", []
     path.write_text("old")
 
@@ -244,7 +244,7 @@ async def test_a_token_that_stays_refused_is_forbidden(serve: Any, authority: An
         await call(Connection(url, ca=authority.pem, credentials=Credentials(token="t")))
 
 
-async def test_credentials_that_are_no_good_are_not_the_servers_fault(tmp_path: Path) -> None:
+async def test_invalid_credentials_are_not_reported_as_an_error_of_the_server(tmp_path: Path) -> None:
     connection = Connection("https://127.0.0.1:1", credentials=Credentials(token_file=tmp_path / "absent"))
     with pytest.raises(InvalidInput, match="absent: No such file"):
         await call(connection)

@@ -38,6 +38,6 @@ def test_both_variables_are_needed(folder: Path, missing: str) -> None:
         in_cluster({k: v for k, v in ENVIRONMENT.items() if k != missing}, folder)
 
 
-def test_a_pod_without_a_token_is_told_so(tmp_path: Path) -> None:
+def test_a_missing_token_of_a_pod_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"ca\.crt.*not mounted"):
         in_cluster(ENVIRONMENT, tmp_path)

@@ -66,7 +66,7 @@ def test_verification_can_be_switched_off(tmp_path: Path) -> None:
     assert not connect(tmp_path, {"insecure-skip-tls-verify": True}).verify
 
 
-def test_somebody_else_can_be_impersonated(tmp_path: Path) -> None:
+def test_another_user_can_be_impersonated(tmp_path: Path) -> None:
     user = {"as": "jane", "as-uid": "1", "as-groups": ["a", "b"], "as-user-extra": {"k": ["v", "w"]}}
     who = connect(tmp_path, user=user).impersonate
     assert (who.user, who.uid, who.groups, dict(who.extra)) == ("jane", "1", ("a", "b"), {"k": ("v", "w")})

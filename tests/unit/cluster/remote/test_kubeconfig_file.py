@@ -42,7 +42,7 @@ def test_null_is_the_same_as_absent() -> None:
         (b"when: 2024-99-99", "not YAML"),
     ],
 )
-def test_a_file_that_is_no_kubeconfig_says_where_and_why(text: bytes, expected: str) -> None:
+def test_an_invalid_kubeconfig_is_reported_with_place_and_reason(text: bytes, expected: str) -> None:
     with pytest.raises(InvalidInput, match=expected):
         parse(text, PATH)
 

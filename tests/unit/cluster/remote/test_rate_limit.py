@@ -36,7 +36,7 @@ async def test_a_pause_fills_the_bucket_but_not_over_its_brim() -> None:
     assert scope.cancelled_caught
 
 
-async def test_one_who_gives_up_takes_nothing() -> None:
+async def test_a_cancelled_request_takes_no_token() -> None:
     clock = FakeClock()
     limit = RateLimit(10, 1, clock)
     await limit.take()

@@ -11,7 +11,7 @@ from devlet.errors import InvalidInput
 SERVER = "https://h"
 
 
-def test_a_server_is_verified_unless_told_otherwise(authority: Any) -> None:
+def test_a_server_is_verified_by_default(authority: Any) -> None:
     strict = tls_context(Connection(SERVER, ca=authority.pem))
     assert (strict.verify_mode, strict.check_hostname) == (ssl.CERT_REQUIRED, True)
     assert len(strict.get_ca_certs()) == 1

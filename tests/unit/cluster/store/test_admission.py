@@ -58,7 +58,7 @@ async def test_admin_access_is_for_namespaces_that_allow_it(store: Store) -> Non
     assert (await store.create(RESOURCE_CLAIMS, document, "admins"))["metadata"]["namespace"] == "admins"
 
 
-async def test_the_rules_come_from_whoever_opens_the_store(path: Path) -> None:
+async def test_the_rules_are_an_argument_of_open_store(path: Path) -> None:
     def refuse(expression: str, _stored: bool) -> list[Cause]:
         return [Cause("FieldValueInvalid", f"Invalid value: {expression}: compilation failed", "")]
 

@@ -10,6 +10,7 @@ from devlet.cluster.store import log_file
 from devlet.cluster.store.committer import Committer
 from devlet.cluster.store.log_file import LogFile, Row
 from devlet.errors import DevletError, Unavailable
+from devlet.kit.changes import Changes
 from devlet.testing.waiting import deadline
 
 pytestmark = pytest.mark.anyio
@@ -39,17 +40,15 @@ class Disk(LogFile):
 class Reports:
     def __init__(self) -> None:
         self.batches: list[tuple[list[int], DevletError | None]] = []
-        self._arrived = anyio.Event()
+        self._changes = Changes()
 
     def __call__(self, rows: list[Row], error: DevletError | None) -> None:
         self.batches.append(([row.version for row in rows], error))
-        self._arrived.set()
-        self._arrived = anyio.Event()
+        self._changes.notify()
 
     async def until(self, version: int) -> None:
         with deadline():
-            while not any(version in versions for versions, _ in self.batches):
-                await self._arrived.wait()
+            await self._changes.until(lambda: any(version in versions for versions, _ in self.batches))
 
     def outcome(self, version: int) -> DevletError | None:
         return next(error for versions, error in self.batches if version in versions)

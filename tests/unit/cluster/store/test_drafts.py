@@ -84,7 +84,7 @@ async def test_an_update_of_a_document_in_shape_keeps_its_version_when_it_is_tri
         await store.update(CONFIG_MAPS, {**created, "data": {"x": "2"}}, options=options)
 
 
-async def test_of_two_writers_that_create_the_same_object_one_is_told_that_it_exists(store: Store) -> None:
+async def test_of_two_writers_that_create_the_same_object_one_gets_already_exists(store: Store) -> None:
     async def run(work: Callable[[], Any]) -> Any:
         done = await in_thread(work)
         if not await exists():
@@ -140,7 +140,7 @@ async def test_refusals_and_dry_runs_write_nothing(store: Store) -> None:
     assert not store.exists(CONFIG_MAPS, "a", "default")
 
 
-async def test_changes_of_large_objects_are_prepared_in_a_thread_whoever_makes_them(
+async def test_changes_of_large_objects_are_prepared_in_a_thread_for_every_client(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     large = "x" * Settings().large_object_bytes

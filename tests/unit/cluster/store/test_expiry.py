@@ -184,7 +184,7 @@ async def test_other_writes_go_through_while_thousands_expire(path: Path, clock:
         assert int(created["metadata"]["resourceVersion"]) < store.version - 1_000  # most of them went after it
 
 
-async def test_the_history_of_an_expired_event_goes_too(path: Path, clock: FakeClock) -> None:
+async def test_the_history_of_an_expired_event_is_removed(path: Path, clock: FakeClock) -> None:
     async with opened(path, clock, replace(SETTINGS, history_events=1)) as store:
         await write(store, "a")
         await passed(clock, TTL + 20)

@@ -81,7 +81,7 @@ async def test_what_was_written_is_there_after_a_restart(path: Path, ledger: Led
     assert [c.version for c in after.table(KIND).changes(0)] == [kept, last - 1, last]
 
 
-def test_a_body_that_is_no_object_is_damage(path: Path, clock: FakeClock) -> None:
+def test_a_body_that_is_not_an_object_is_damage(path: Path, clock: FakeClock) -> None:
     file = open_file(path, clock)
     file.start_writing()
     version = file.contents().last + 1

@@ -31,7 +31,7 @@ async def grow_old(store: Store, clock: FakeClock) -> None:
     await clock.advance(20)
 
 
-async def test_a_page_of_a_forgotten_state_says_how_to_go_on(path: Path) -> None:
+async def test_a_page_of_an_expired_state_says_how_to_continue(path: Path) -> None:
     clock = FakeClock()
     async with open_store(path, SHORT, clock) as store:
         made = await fill(store)

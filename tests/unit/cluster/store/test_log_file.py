@@ -61,7 +61,7 @@ def test_a_new_log_is_empty_private_and_starts_above_its_first_version(path: Pat
     assert [entry.name for entry in path.parent.iterdir()] == ["cluster.db"]
 
 
-def test_files_next_to_the_log_are_private_too(path: Path) -> None:
+def test_files_beside_the_log_are_private(path: Path) -> None:
     log_file.create(path, 100)
     with opened(path, writing=True) as file:
         file.append([row(101)])

@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devlet.cluster.store.records import Change, Documents, Key, Record, Table
+from devlet.cluster.store.records import Change, Documents, Record, Table
+from devlet.objects.identifiers import ObjectKey
 
 
 def record(name: str = "a", version: int = 1, **members: object) -> Record:
@@ -11,7 +12,7 @@ def record(name: str = "a", version: int = 1, **members: object) -> Record:
     return Record(("ns", name), version, msgspec.json.encode(body))
 
 
-def change(version: int, key: Key, previous: int = 0, *, deleted: bool = False) -> Change:
+def change(version: int, key: ObjectKey, previous: int = 0, *, deleted: bool = False) -> Change:
     return Change(version, 0, key, previous, deleted, 10)
 
 
@@ -28,7 +29,7 @@ def test_the_head_has_what_selectors_ask_for() -> None:
 
 
 @pytest.mark.parametrize("spec", ["text", [1], 5])
-def test_a_spec_that_is_no_object_is_no_obstacle(spec: object) -> None:
+def test_a_spec_that_is_not_an_object_is_accepted(spec: object) -> None:
     assert record(spec=spec).metadata.name == "a"
 
 
@@ -65,9 +66,9 @@ OPERATIONS = st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size
 
 
 @given(OPERATIONS, st.data())
-def test_every_state_since_the_compaction_can_be_told(operations: list[tuple[str, bool]], data: st.DataObject) -> None:
-    table, state = Table(), dict[Key, int]()
-    states: list[dict[Key, int]] = [{}]
+def test_states_since_the_compaction_can_be_listed(operations: list[tuple[str, bool]], data: st.DataObject) -> None:
+    table, state = Table(), dict[ObjectKey, int]()
+    states: list[dict[ObjectKey, int]] = [{}]
     for version, (name, deleted) in enumerate(operations, start=1):
         key = ("", name)
         entry = change(version, key, state.get(key, 0), deleted=deleted)

@@ -1,8 +1,10 @@
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from devlet.cluster.store.records import Record
-from devlet.cluster.store.selection import Selection
+from devlet.cluster.store.selection import Selection, parse_version
 from devlet.errors import BadRequest
 from devlet.objects.kinds import CONFIG_MAPS, EVENTS, PODS, Resource
 
@@ -45,3 +47,26 @@ def test_the_shapes_of_an_event_are_selected_by_their_own_names() -> None:
 def test_a_selector_that_cannot_be_understood_is_a_bad_request(labels: str, fields: str) -> None:
     with pytest.raises(BadRequest):
         Selection(CONFIG_MAPS, "", labels, fields)
+
+
+@given(st.integers(0, 10**19 - 1))
+def test_a_version_is_a_decimal_number(number: int) -> None:
+    assert parse_version(str(number)) == number
+
+
+def test_no_version_is_zero() -> None:
+    assert (parse_version(""), parse_version("0")) == (0, 0)
+
+
+@pytest.mark.parametrize("text", ["-1", "+1", "1.0", "0x1", " 1", "1e3", "²", "٣", "1" * 20, "abc"])
+def test_a_version_that_is_not_a_number_is_a_bad_request(text: str) -> None:
+    with pytest.raises(BadRequest, match="resourceVersion must be a decimal number"):
+        parse_version(text)
+
+
+@given(st.text())
+def test_every_text_is_a_version_or_a_bad_request(text: str) -> None:
+    try:
+        assert parse_version(text) >= 0
+    except BadRequest:
+        assert text

@@ -32,7 +32,7 @@ def document(**data: str) -> Document:
     return {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "data": data}
 
 
-async def test_the_next_write_is_made_of_one_that_is_still_on_its_way(staging: Staging) -> None:
+async def test_the_next_write_builds_on_one_that_is_not_durable_yet(staging: Staging) -> None:
     first, created = staging.create(CONFIG_MAPS, document(k="1"), "default", OPTIONS)
     second, patched = staging.patch(CONFIG_MAPS, KEY, MergePatch({"data": {"m": "2"}}), "", OPTIONS)
     assert key_of(first) == KEY and second["data"] == {"k": "1", "m": "2"}
@@ -82,7 +82,7 @@ async def test_what_is_on_its_way_is_there_already_and_what_is_deleted_gone(stag
     await deleted.durable()
 
 
-async def test_what_changes_nothing_and_what_is_only_tried_is_no_write(staging: Staging) -> None:
+async def test_an_update_without_a_change_and_a_dry_run_are_not_written(staging: Staging) -> None:
     dry = WriteOptions(field_manager="tester", dry_run=True)
     shown, pending = staging.create(CONFIG_MAPS, document(), "default", dry)
     assert pending is None and "resourceVersion" not in shown["metadata"]

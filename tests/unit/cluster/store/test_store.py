@@ -144,7 +144,7 @@ async def test_a_patch_that_does_not_fit_is_a_mistake_of_the_request_and_not_of_
 
 
 @pytest.mark.anyio
-async def test_somebody_who_polls_does_not_stop_the_world(store: Store) -> None:
+async def test_a_client_that_polls_does_not_block_others(store: Store) -> None:
     """Neither reads nor refusals may keep the event loop to themselves."""
     created = await store.create(CONFIG_MAPS, config_map("a"), "default")
 
@@ -190,7 +190,7 @@ async def test_others_write_while_a_large_collection_is_deleted(store: Store) ->
     assert list(store.table(CONFIG_MAPS).keys()) == [("kube-system", "c499")]
 
 
-async def test_who_is_refused_finds_what_he_was_refused_for(store: Store) -> None:
+async def test_a_refused_client_can_read_the_reason_of_the_refusal(store: Store) -> None:
     """A refusal may rest on a write that is on its way to the disk; it comes when that write can be read."""
     seen: list[Document] = []
 
@@ -378,7 +378,7 @@ def test_the_store_is_a_dict_with_a_memory(operations: list[Any]) -> None:
 
 
 @pytest.mark.anyio
-async def test_what_admission_adds_to_a_pod_belongs_to_nobody(store: Store) -> None:
+async def test_fields_that_admission_adds_to_a_pod_have_no_manager(store: Store) -> None:
     pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     made = await store.create(PODS, pod, "default")
     (entry,) = made["metadata"]["managedFields"]

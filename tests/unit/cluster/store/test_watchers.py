@@ -55,14 +55,14 @@ def test_what_a_change_means_to_a_selection(
     assert update.event_for(LABELLED) is expected
 
 
-def test_who_leaves_the_selection_is_shown_as_before_at_the_version_of_the_change() -> None:
+def test_an_object_that_leaves_the_selection_is_shown_in_its_last_matching_state() -> None:
     update = Update(9, record(1, "1"), record(9, "2"), deleted=False)
     shown = update.document(EventType.DELETED, "v1")
     assert (shown["metadata"]["labels"], shown["metadata"]["resourceVersion"]) == ({"n": "1"}, "9")
     assert update.document(EventType.MODIFIED, "v1")["metadata"]["labels"] == {"n": "2"}
 
 
-def test_decoded_documents_are_not_kept_of_changes_that_are_no_longer_new() -> None:
+def test_decoded_documents_of_older_changes_are_not_kept() -> None:
     update = Update(2, None, record(2), deleted=False, written=record(2).document())
     assert update.document(EventType.ADDED, "v1") is update.document(EventType.ADDED, "v1")
     update.age()
@@ -121,7 +121,7 @@ async def test_waiting_ends_with_an_event_the_end_or_the_time() -> None:
         await watched.wait(1000)
 
 
-def test_changes_go_to_those_who_watch_the_kind() -> None:
+def test_changes_reach_only_watchers_of_the_kind() -> None:
     watchers, one, other = Watchers(BUDGET), Watcher(EVERYTHING, after=0), Watcher(EVERYTHING, after=0)
     with watchers.added("configmaps", one, 0) as maps, watchers.added("secrets", other, 0) as secrets:
         watchers.publish("configmaps", Update(1, None, record(1), deleted=False))

@@ -11,8 +11,7 @@ import pytest
 from devlet.cluster.client import DeleteOptions, ListOptions, ObjectList, WatchEvent, WatchOptions, WriteOptions
 from devlet.cluster.store.store import Store, open_store
 from devlet.errors import NotFound
-from devlet.kit.parts import running
-from devlet.kit.race import first
+from devlet.kit.parts import first, running
 from devlet.objects.documents import Document
 from devlet.objects.kinds import NODES, RESOURCE_SLICES, Resource
 from devlet.sdk.slices.controller import Settings, SlicePublisher

@@ -80,7 +80,7 @@ async def test_after_a_foreign_delete_the_node_is_looked_up_again(world: "World"
     assert found["metadata"]["ownerReferences"][0]["uid"] == new["metadata"]["uid"]
 
 
-async def test_who_knows_that_slices_were_deleted_for_good_reason_need_not_wait(world: "World") -> None:
+async def test_look_again_restores_deleted_slices_at_once(world: "World") -> None:
     async with world.running({"node": Pool(devices(1))}):
         await world.quiet()
         for each in await world.slices():
@@ -208,7 +208,7 @@ async def test_what_others_did_is_repaired_after_the_delay_and_not_before(
 
 
 @pytest.mark.spec("DN-6.5b")
-async def test_a_slice_that_was_made_and_deleted_unheard_is_made_again_when_its_time_is_over(world: "World") -> None:
+async def test_a_new_slice_that_was_deleted_unseen_is_created_again_after_a_while(world: "World") -> None:
     async def deaf(kind: str, document: Document) -> None:
         await anyio.sleep_forever()
 
@@ -462,7 +462,7 @@ async def test_a_mistake_in_any_pool_is_one_error_and_no_write(world: "World", m
 
 
 @pytest.mark.spec("DN-11.26")
-async def test_who_is_told_of_a_mistake_may_publish_something_else(world: "World") -> None:
+async def test_report_may_publish_other_pools(world: "World") -> None:
     def report(error: Exception, text: str) -> None:
         world.reports.append((error, text))
         world.publisher.publish({"node": Pool(devices(1))})
@@ -474,7 +474,7 @@ async def test_who_is_told_of_a_mistake_may_publish_something_else(world: "World
 
 
 @pytest.mark.spec("DN-11.25")
-async def test_a_cluster_that_does_not_answer_keeps_nobody_waiting(world: "World") -> None:
+async def test_a_cluster_that_does_not_answer_does_not_block(world: "World") -> None:
     world.server.before = raises(Unavailable("nobody there"), "list", 3)
     async with running(world.publisher.run):
         await world.publish({"node": Pool()})
@@ -490,7 +490,7 @@ async def test_a_cluster_that_does_not_answer_keeps_nobody_waiting(world: "World
         assert len(world.reports) == 1
 
 
-async def test_a_node_that_does_not_exist_is_told_with_what_to_do_and_not_again_and_again(world: "World") -> None:
+async def test_a_missing_node_is_reported_once_with_what_to_do(world: "World") -> None:
     world.make("wrong")
     async with world.running({"wrong": Pool()}):
 
@@ -600,7 +600,7 @@ async def test_other_pools_than_the_refused_ones_are_tried(world: "World") -> No
 
 
 @pytest.mark.spec("DN-6.6a")
-async def test_what_was_refused_is_tried_again_if_somebody_changes_the_slices(world: "World") -> None:
+async def test_a_refused_pool_is_retried_if_another_client_changes_the_slices(world: "World") -> None:
     world.server.before = raises(INVALID, "update", 2)
     async with world.running({"node": Pool(devices(1))}):
         assert await world.publish({"node": Pool(devices(2))}) == ["update"]
@@ -616,7 +616,7 @@ async def test_what_was_refused_is_tried_again_if_somebody_changes_the_slices(wo
 
 
 @pytest.mark.spec("DN-6.6b")
-async def test_who_may_not_write_asks_again_and_says_so_once(world: "World") -> None:
+async def test_a_forbidden_write_is_retried_and_reported_once(world: "World") -> None:
     """Rights are given without a trace in the slices. Names that a server makes up differ each time."""
 
     async def forbidden(verb: str, document: Document) -> None:
@@ -629,7 +629,7 @@ async def test_who_may_not_write_asks_again_and_says_so_once(world: "World") -> 
         assert texts(world) == ['resourceslices "x1" is forbidden']
 
 
-async def test_who_may_not_write_asks_again_though_somebody_changed_the_slices(world: "World") -> None:
+async def test_a_forbidden_write_is_retried_even_if_another_client_changed_the_slices(world: "World") -> None:
     """The change is looked at first, and must not be the last look."""
     world.server.before = raises(Forbidden("not you"), "update", 15)
     async with world.running({"node": Pool(devices(1))}):
@@ -658,13 +658,13 @@ def _calls(world: "World") -> Callable[[], Any]:
     return count
 
 
-async def test_a_member_that_the_api_does_not_have_is_told_once_and_published(world: "World") -> None:
+async def test_an_unknown_field_is_reported_once_and_published(world: "World") -> None:
     pools = {"node": Pool([Device("d", more={"bindsToNod": True})])}
     async with world.running(pools):
         await world.publish(pools)
         (found,) = await world.slices()
     assert found["spec"]["devices"][0]["bindsToNod"] is True
-    text = "unknown members: pool node, device d: bindsToNod (did you mean bindsToNode?)"
+    text = "unknown fields: pool node, device d: bindsToNod (did you mean bindsToNode?)"
     assert [(str(error), doing) for error, doing in world.reports] == [(text, "pools published as they are")]
 
 
@@ -692,7 +692,7 @@ async def test_nothing_published_is_published_at_once(world: "World") -> None:
         await world.publisher.published()
 
 
-async def test_who_ends_in_the_middle_has_not_published(world: "World") -> None:
+async def test_a_cancelled_publisher_has_not_published(world: "World") -> None:
     begun = anyio.Event()
 
     async def hang(verb: str, document: Document) -> None:

@@ -45,7 +45,7 @@ TAINT: Document = {"key": "k", "effect": "NoSchedule"}
         (one(future=1), one(), "unknown", "devices[].future"),
     ],
 )
-def test_a_dropped_field_is_told_with_the_feature_it_needs(
+def test_a_dropped_field_is_reported_with_the_feature_that_it_needs(
     sent: Document, stored: Document, gates: str, field: str
 ) -> None:
     error = dropped("p", 3, sent, stored)
@@ -71,5 +71,5 @@ def test_several_features_may_be_missing() -> None:
         ({"nodeSelector": {"x": 1}}, {}),
     ],
 )
-def test_what_servers_always_do_is_no_drop(sent: Document, stored: Document) -> None:
+def test_changes_that_servers_always_make_are_not_reported(sent: Document, stored: Document) -> None:
     assert dropped("p", 0, sent, stored) is None

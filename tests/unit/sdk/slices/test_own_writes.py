@@ -10,7 +10,7 @@ def slice_(name: str, version: int, pool: str = "p", uid: str = "") -> Document:
     return {"metadata": metadata, "spec": {"pool": {"name": pool}}}
 
 
-def heard(old: Document | None, new: Document | None) -> Changed[Document]:
+def change(old: Document | None, new: Document | None) -> Changed[Document]:
     some = old or new
     assert some
     return Changed(("", some["metadata"]["name"]), old, new)
@@ -41,25 +41,25 @@ def test_after_its_time_a_write_is_forgotten(own: OwnWrites) -> None:
     assert own.overlaid("p", [], 60.0) == []
 
 
-def test_the_event_of_an_own_write_is_no_news(own: OwnWrites) -> None:
+def test_the_event_of_an_own_write_counts_as_own(own: OwnWrites) -> None:
     own.stored(slice_("a", 10), 0.0)
-    assert own.heard(heard(None, slice_("a", 10)))
-    assert own.heard(heard(None, slice_("a", 9)))
-    assert not own.heard(heard(slice_("a", 10), slice_("a", 11)))
-    assert not own.heard(heard(None, slice_("b", 1)))
+    assert own.is_own(change(None, slice_("a", 10)))
+    assert own.is_own(change(None, slice_("a", 9)))
+    assert not own.is_own(change(slice_("a", 10), slice_("a", 11)))
+    assert not own.is_own(change(None, slice_("b", 1)))
 
 
-def test_the_event_of_an_own_delete_is_no_news_once(own: OwnWrites) -> None:
+def test_the_event_of_an_own_delete_counts_as_own_once(own: OwnWrites) -> None:
     own.deleted(slice_("a", 10), 0.0)
-    assert own.heard(heard(slice_("a", 10), None))
-    assert not own.heard(heard(slice_("a", 10), None))
+    assert own.is_own(change(slice_("a", 10), None))
+    assert not own.is_own(change(slice_("a", 10), None))
 
 
-def test_what_somebody_else_deleted_is_no_longer_there(own: OwnWrites) -> None:
+def test_a_slice_that_another_client_deleted_is_forgotten(own: OwnWrites) -> None:
     own.stored(slice_("a", 10), 0.0)
-    assert not own.heard(heard(slice_("a", 10, uid="another"), None))
+    assert not own.is_own(change(slice_("a", 10, uid="another"), None))
     assert own.overlaid("p", [], 1.0)
-    assert not own.heard(heard(slice_("a", 10), None))
+    assert not own.is_own(change(slice_("a", 10), None))
     assert own.overlaid("p", [], 1.0) == []
 
 

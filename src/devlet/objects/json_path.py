@@ -1,11 +1,11 @@
-"""kubectl's JSONPath: templates for `-o jsonpath=`, and single paths for columns, sorting and waiting.
+"""JSONPath as kubectl and printer columns of custom resources use it: templates and single paths.
 
     {.metadata.name}                       {.items[*].metadata.labels.a\\.b}      {.items[-1:]['kind','spec']}
     {range .items[*]}{.metadata.name}{"\\n"}{end}                                 {..image}
     {.status.conditions[?(@.type=="Ready")].status}
 
-A path finds a list of values, which is empty where something on the way is absent: nothing is printed then, as kubectl
-does it. What stands outside of braces is printed as it is.
+A path finds a list of values. The list is empty if something on the way is absent or of another type; a template then
+prints nothing, as kubectl does. A template prints text outside of braces as it is.
 """
 
 import json
@@ -17,8 +17,10 @@ from typing import Any
 
 from devlet.errors import InvalidInput
 
+__all__ = ["MAX_LENGTH", "Path", "Template", "linear_path", "relaxed_path", "template", "text_of"]
+
 MAX_LENGTH = 16_384
-MAX_RANGES = 16  # in each other
+MAX_NESTED = 16  # ranges, and filters
 
 Step = Callable[[Any, Any], Iterator[Any]]  # (root, value) → values
 
@@ -41,12 +43,11 @@ _operator = re.compile(r"\s*(==|!=|<=|>=|<|>)\s*")
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """`find` has two arguments where a path may begin at the document (`$`) as well as at the current value."""
-
     steps: tuple[Step, ...]
     from_root: bool = False
 
     def find(self, value: Any, root: Any = None) -> list[Any]:
+        """Return the values that the path finds in `value`, or in `root` if it starts with `$`."""
         root = value if root is None else root
         values = [root if self.from_root else value]
         for step in self.steps:
@@ -72,28 +73,46 @@ class Template:
 
 
 def template(text: str) -> Template:
-    """InvalidInput if it is none."""
+    """Parse a template. Raise InvalidInput if it is not valid."""
     return Template(_Parser(text).pieces())
 
 
-def path(text: str) -> Path:
-    """One path, where people leave out the braces and the first dot: `{.a.b}`, `.a.b` and `a.b` are the same."""
-    inside = text.strip()
-    if inside.startswith("{") and inside.endswith("}"):
-        inside = inside[1:-1].strip()
-    if inside[:1] not in ("", ".", "[", "$", "@"):
-        inside = f".{inside}"
-    parser = _Parser(inside)
-    found = parser.path()
-    parser.expect_end()
+def relaxed_path(text: str) -> Path:
+    """Parse one path, in which the braces and the first dot may be left out: `{.a.b}`, `.a.b` and `a.b` are the same.
+
+    Raise InvalidInput if it is not valid."""
+    inside = _without_braces(text)
+    return _whole_path(_Parser(inside if inside[:1] in ("", ".", "[", "$", "@") else f".{inside}"))
+
+
+def linear_path(text: str) -> Path:
+    """Parse one path that takes time in proportion to the size of the document: a server evaluates paths of others.
+
+    The braces may be left out. Raise InvalidInput if the path is not valid, or has `..`, a union (`[0,1]`) or a filter
+    with `$`, each of which can visit a value many times."""
+    parser = _Parser(_without_braces(text))
+    found = _whole_path(parser)
+    if parser.costly:
+        raise InvalidInput(f"JSONPath {_short(text)!r}: {parser.costly} is not supported here")
     return found
 
 
 def text_of(value: Any) -> str:
-    """A value as templates print it."""
+    """Return a value as templates print it."""
     if isinstance(value, str):
         return value
     return "" if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def _without_braces(text: str) -> str:
+    inside = text.strip()
+    return inside[1:-1].strip() if inside.startswith("{") and inside.endswith("}") else inside
+
+
+def _whole_path(parser: "_Parser") -> Path:
+    found = parser.path()
+    parser.expect_end()
+    return found
 
 
 def _render(pieces: tuple[_Piece, ...], root: Any, value: Any) -> Iterator[str]:
@@ -114,6 +133,8 @@ class _Parser:
             raise InvalidInput(f"a JSONPath has at most {MAX_LENGTH} characters, this one has {len(text)}")
         self._text = text
         self._at = 0
+        self._filters = 0  # in which the parser is
+        self.costly = ""  # what visits a value more than once
 
     def pieces(self, ranges: int = 0) -> tuple[_Piece, ...]:
         found: list[_Piece] = []
@@ -138,8 +159,8 @@ class _Parser:
 
     def _action(self, ranges: int) -> list[_Piece]:
         if self._word("range"):
-            if ranges == MAX_RANGES:
-                raise self._problem(f"more than {MAX_RANGES} ranges in each other")
+            if ranges == MAX_NESTED:
+                raise self._problem(f"more than {MAX_NESTED} nested ranges")
             over = self.path()
             self._close()
             return [_Range(over, self.pieces(ranges + 1))]
@@ -167,6 +188,7 @@ class _Parser:
         if self._peek() == ".":
             self._take(".")
             steps.append(_descend)
+            self.costly = ".."
         if self._peek() == "[":
             return steps
         if match := _key.match(self._text, self._at):
@@ -194,6 +216,7 @@ class _Parser:
         members = [self._member()]
         while self._take(",", optional=True):
             members.append(self._member())
+            self.costly = "a union"
         return members[0] if len(members) == 1 else _union(members)
 
     def _member(self) -> Step:
@@ -213,6 +236,9 @@ class _Parser:
         return _sliced(slice(first, last, step))
 
     def _filter(self) -> Step:
+        if self._filters == MAX_NESTED:
+            raise self._problem(f"more than {MAX_NESTED} nested filters")
+        self._filters += 1
         self._take("(")
         left = self._operand()
         compare = None
@@ -223,6 +249,7 @@ class _Parser:
             right = self._operand()
         self._space()
         self._take(")")
+        self._filters -= 1
         return _filtered(left, compare, right)
 
     def _operand(self) -> Path:
@@ -235,7 +262,10 @@ class _Parser:
         for word, value in (("true", True), ("false", False)):
             if self._word(word):
                 return _constant(value)
-        return self.path()
+        operand = self.path()
+        if operand.from_root:
+            self.costly = "$ in a filter"
+        return operand
 
     def _literal_text(self) -> str:
         match = _string.match(self._text, self._at)
@@ -279,8 +309,11 @@ class _Parser:
             self._at += 1
 
     def _problem(self, what: str) -> InvalidInput:
-        shown = self._text if len(self._text) <= 80 else f"{self._text[:77]}…"
-        return InvalidInput(f"JSONPath {shown!r}, character {self._at + 1}: {what}")
+        return InvalidInput(f"JSONPath {_short(self._text)!r}, character {self._at + 1}: {what}")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:77]}…"
 
 
 def _field(key: str) -> Step:
@@ -323,7 +356,7 @@ def _each(root: Any, value: Any) -> Iterator[Any]:
 
 
 def _descend(root: Any, value: Any) -> Iterator[Any]:
-    """The value and all that is in it, outermost first."""
+    """Yield the value and everything in it, outermost first."""
     yield value
     for inner in _each(root, value):
         yield from _descend(root, inner)
@@ -352,7 +385,7 @@ def _filtered(left: Path, compare: Callable[[Any, Any], bool] | None, right: Pat
 
 
 def _holds(compare: Callable[[Any, Any], bool], found: Any, wanted: Any) -> bool:
-    """Values of different types are different, and in no order."""
+    """Compare two values. Values of different types are different and have no order."""
     if isinstance(found, bool) is not isinstance(wanted, bool):
         return compare is operator.ne
     try:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devlet.cli.jsonpath import MAX_LENGTH, path, template
 from devlet.errors import InvalidInput
+from devlet.objects.json_path import MAX_LENGTH, linear_path, relaxed_path, template
 
 DOCUMENT: dict[str, Any] = {
     "kind": "List",
@@ -66,7 +66,7 @@ DOCUMENT: dict[str, Any] = {
         ("{.kind}{.kind}", "ListList"),
     ],
 )
-def test_templates(text: str, printed: str) -> None:
+def test_a_template_prints_what_its_paths_find(text: str, printed: str) -> None:
     assert template(text).render(DOCUMENT) == printed
 
 
@@ -86,29 +86,30 @@ def test_templates(text: str, printed: str) -> None:
         ("{.a[?(@.x==)]}", "expected a path"),
         ("{.a[?@.x]}", 'expected "("'),
         ("{..}", "expected a key after .."),
-        ("{range .a}" * 17 + "{end}" * 17, "more than 16 ranges"),
+        ("{range .a}" * 17 + "{end}" * 17, "more than 16 nested ranges"),
+        ("{.a" + "[?(@" * 1000, "more than 16 nested filters"),
         ("x" * (MAX_LENGTH + 1), "at most"),
     ],
 )
-def test_what_is_no_template(text: str, problem: str) -> None:
+def test_an_invalid_template_is_refused(text: str, problem: str) -> None:
     with pytest.raises(InvalidInput) as raised:
         template(text)
     assert problem in str(raised.value)
 
 
 @pytest.mark.parametrize("text", ["{.items[0].name}", ".items[0].name", "items[0].name", "$.items[0].name"])
-def test_a_single_path_may_leave_out_braces_and_the_first_dot(text: str) -> None:
-    assert path(text).find(DOCUMENT) == ["a"]
+def test_a_relaxed_path_may_leave_out_braces_and_the_first_dot(text: str) -> None:
+    assert relaxed_path(text).find(DOCUMENT) == ["a"]
 
 
 @pytest.mark.parametrize("text", ["", "{.a}{.b}", ".a b", "{.a} x"])
-def test_what_is_no_single_path(text: str) -> None:
+def test_an_invalid_path_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="JSONPath"):
-        path(text)
+        relaxed_path(text)
 
 
 @given(st.text(alphabet="{}[]().@$*?'\"\\:,=!<> abrnged012-", max_size=30))
-def test_any_text_is_a_template_or_an_error(text: str) -> None:
+def test_every_text_is_a_template_or_an_error(text: str) -> None:
     try:
         assert isinstance(template(text).render(DOCUMENT), str)
     except InvalidInput as e:
@@ -121,4 +122,62 @@ def test_quoted_keys_reach_any_key(keys: list[str], value: int) -> None:
     for key in reversed(keys):
         document = {key: document}
     quoted = "".join("['" + key.replace("\\", "\\\\").replace("'", "\\'") + "']" for key in keys)
-    assert path(quoted).find(document) == [value]
+    assert relaxed_path(quoted).find(document) == [value]
+
+
+RESOURCE = {
+    "spec": {"n": 3, "map": {"a.b": 1}, "list": [{"name": "x", "on": True}, {"name": "y", "on": False, "n": 2}]},
+    "status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "Idle", "status": "False"}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (".spec.n", [3]),
+        ("{.spec.n}", [3]),
+        ("$.spec.n", [3]),
+        (".spec.map['a.b']", [1]),
+        ('.spec.map["a.b"]', [1]),
+        (r".spec.map.a\.b", [1]),
+        (".spec.list[0].name", ["x"]),
+        (".spec.list[-1].name", ["y"]),
+        (".spec.list[1:].name", ["y"]),
+        (".spec.list[*].name", ["x", "y"]),
+        (".spec.list.*.name", ["x", "y"]),
+        (".spec.map.*", [1]),
+        ('.status.conditions[?(@.type=="Ready")].status', ["True"]),
+        (".status.conditions[?( @.type != 'Ready' )].type", ["Idle"]),
+        (".spec.list[?(@.on==true)].name", ["x"]),
+        (".spec.list[?(@.n==2)].name", ["y"]),
+        (".spec.list[?(@.n>1)].name", ["y"]),
+        (".spec.list[7]", []),
+        (".spec.absent.deeper", []),
+        (".spec.n.deeper", []),
+        (".spec.n[?(@.a==1)]", []),
+        (".", [RESOURCE]),
+    ],
+)
+def test_a_linear_path_finds_values(text: str, found: list[Any]) -> None:
+    assert linear_path(text).find(RESOURCE) == found
+
+
+@pytest.mark.parametrize("text", ["", "spec", ".a[", ".a[?(@.b", ".a['b'", "." * (MAX_LENGTH + 1)])
+def test_an_invalid_linear_path_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput):
+        linear_path(text)
+
+
+@pytest.mark.parametrize("text", ["..a", ".a[?(@..b==1)]", ".a[0,0]", ".a[?($.b==1)]", ".a[?(@.b==$.c)]"])
+def test_a_linear_path_visits_no_value_twice(text: str) -> None:
+    with pytest.raises(InvalidInput, match="is not supported here"):
+        linear_path(text)
+
+
+@given(st.text(alphabet=st.sampled_from(".[]?(@=!'\"ab0-*\\ {}"), max_size=60))
+def test_every_text_is_a_linear_path_or_an_error(text: str) -> None:
+    try:
+        found = linear_path(text).find(RESOURCE)
+    except InvalidInput:
+        found = []
+    assert isinstance(found, list)

@@ -15,7 +15,7 @@ from devlet.errors import DevletError, NotFound, Unavailable
 from devlet.objects.documents import view
 from devlet.objects.types.claim import DeviceAllocationConfiguration, DeviceResult, ResourceClaim
 from devlet.sdk.cdi_files import CdiFiles
-from devlet.sdk.claim_desk import ClaimDesk
+from devlet.sdk.claim_preparer import ClaimPreparer
 from devlet.sdk.dra_services import DraService, dra_methods
 from devlet.sdk.exclusion import Exclusion
 from devlet.sdk.holders import Holders
@@ -80,14 +80,14 @@ class Author:
         self.unprepared.append(claim.name)
 
 
-def desk(root: Path, author: Author, turns: Any = None) -> ClaimDesk:
+def preparer(root: Path, author: Author, turns: Any = None) -> ClaimPreparer:
     reader: Any = Reader()
-    return ClaimDesk(author, reader, CdiFiles(root / "cdi", DRIVER), turns)
+    return ClaimPreparer(author, reader, CdiFiles(root / "cdi", DRIVER), turns)
 
 
 @pytest.mark.spec("DN-5.1a")
 async def test_a_claim_is_answered_with_its_devices_and_its_cdi_file(root: Path) -> None:
-    answer = (await desk(root, Author()).prepare([ref("red")]))["red-0000"]
+    answer = (await preparer(root, Author()).prepare([ref("red")]))["red-0000"]
     assert not isinstance(answer, Exception)
     (device,) = answer
     assert (device.pool, device.device, device.share, device.requests) == ("n1", "red", "s-1", ("led",))
@@ -99,7 +99,7 @@ async def test_a_claim_is_answered_with_its_devices_and_its_cdi_file(root: Path)
 @pytest.mark.spec("DN-5.1b")
 async def test_what_is_wrong_with_one_does_not_touch_the_others(root: Path) -> None:
     names = ["red", "broken", "mistake", "foreign", "missing", "green"]
-    answers = await desk(root, Author()).prepare([ref(name) for name in names])
+    answers = await preparer(root, Author()).prepare([ref(name) for name in names])
     assert [isinstance(answers[f"{name}-0000"], Exception) for name in names] == [False, True, True, True, True, False]
     assert str(answers["broken-0000"]) == "the lamp is broken"
     assert str(answers["mistake-0000"]) == "KeyError: 'mistake'"
@@ -141,13 +141,13 @@ class Mistaken(Author):
 async def test_an_authors_mistake_is_the_claims_answer_and_says_what_is_wrong(
     root: Path, name: str, text: str, in_turns: bool
 ) -> None:
-    one = desk(root, Mistaken(), Exclusion() if in_turns else None)
+    one = preparer(root, Mistaken(), Exclusion() if in_turns else None)
     answers = await one.prepare([ref(name), ref("red")])
     assert re.search(text, str(answers[f"{name}-0000"])) and isinstance(answers["red-0000"], list)
 
 
 async def test_an_unprepare_that_cancels_itself_is_an_error_of_each_claim(root: Path) -> None:
-    answers = await desk(root, Mistaken(), Exclusion()).unprepare([ref("red"), ref("green")])
+    answers = await preparer(root, Mistaken(), Exclusion()).unprepare([ref("red"), ref("green")])
     assert ["unprepare() was cancelled from within" in str(each) for each in answers.values()] == [True, True]
 
 
@@ -160,7 +160,7 @@ class NotAsync(Author):
 
 
 async def test_a_method_without_async_is_named(root: Path) -> None:
-    one = desk(root, NotAsync())
+    one = preparer(root, NotAsync())
     answers = await one.prepare([ref("red")]) | await one.unprepare([ref("green")])
     expected = "expected `async def` and `return`"
     assert f"NotAsync.prepare() gave a list, {expected}" in str(answers["red-0000"])
@@ -174,7 +174,7 @@ class Forgetful(Author):
 
 async def test_results_that_are_left_out_are_named_in_a_warning(root: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Drivers may do so: with some devices there is nothing to get."""
-    assert await desk(root, Forgetful()).prepare([ref("red")]) == {"red-0000": []}
+    assert await preparer(root, Forgetful()).prepare([ref("red")]) == {"red-0000": []}
     [warning] = [each for each in caplog.records if each.levelname == "WARNING"]
     assert "left out" in warning.getMessage() and warning.__dict__["facts"]["results"] == "n1/red"
 
@@ -183,20 +183,20 @@ async def test_a_claim_can_be_unprepared_whatever_lies_where_its_files_should_be
     (root / "cdi").touch()
     (root / "held").touch()
     reader: Any = Reader()
-    one = ClaimDesk(Author(), reader, CdiFiles(root / "cdi", DRIVER), holders=Holders(root / "held"))
+    one = ClaimPreparer(Author(), reader, CdiFiles(root / "cdi", DRIVER), holders=Holders(root / "held"))
     assert isinstance((await one.prepare([ref("red")]))["red-0000"], Unavailable)
     assert (await one.unprepare([ref("red")]))["red-0000"] is None
 
 
 @pytest.mark.spec("DN-5.1c")
 async def test_repeating_gives_the_same_answer(root: Path) -> None:
-    one = desk(root, Author())
+    one = preparer(root, Author())
     assert await one.prepare([ref("red")]) == await one.prepare([ref("red")])
 
 
 async def test_unprepare_calls_the_author_and_removes_the_file(root: Path) -> None:
     author = Author()
-    one = desk(root, author)
+    one = preparer(root, author)
     await one.prepare([ref("red"), ref("broken")])
     answers = await one.unprepare([ref("red"), ref("broken"), ref("never-seen")])
     assert answers["red-0000"] is None and answers["never-seen-0000"] is None
@@ -208,7 +208,7 @@ async def test_unprepare_calls_the_author_and_removes_the_file(root: Path) -> No
 @pytest.mark.parametrize("in_turns", [True, False])
 async def test_claims_take_turns_unless_the_author_wants_otherwise(root: Path, in_turns: bool) -> None:
     author = Author()
-    one = desk(root, author, Exclusion() if in_turns else None)
+    one = preparer(root, author, Exclusion() if in_turns else None)
     async with anyio.create_task_group() as tasks:
         for name in ("red", "green", "blue"):
             tasks.start_soon(one.prepare, [ref(name), ref(f"{name}-2")])
@@ -244,7 +244,7 @@ async def pong(blob: bytes, context: Context) -> bytes:
 @pytest.mark.spec("DN-5.6e")
 async def test_a_node_that_gave_up_waiting_has_its_turn_until_the_authors_thread_is_done(root: Path) -> None:
     author, path, prefix = Threaded(), root / "s", "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
-    one = desk(root, author, Exclusion())
+    one = preparer(root, author, Exclusion())
     request = pb.NodePrepareResourcesRequest(claims=[pb.Claim(namespace="default", name="red", uid="red-0000")])
     methods = [dra_methods(DraService.V1, one.prepare, one.unprepare), Methods({"/ping": pong})]
 
@@ -278,7 +278,7 @@ class TwoOfOneDevice:
 
 async def test_a_device_is_refused_to_a_second_claim_until_the_first_is_unprepared(root: Path) -> None:
     reader: Any = TwoOfOneDevice()
-    one = ClaimDesk(Author(), reader, CdiFiles(root / "cdi", DRIVER), Exclusion(), holders=Holders(root / "held"))
+    one = ClaimPreparer(Author(), reader, CdiFiles(root / "cdi", DRIVER), Exclusion(), holders=Holders(root / "held"))
     first = await one.prepare([ref("first")])
     answers = await one.prepare([ref("second"), ref("first")])
     assert "n1/red is prepared for claim default/first" in str(answers["second-0000"])
@@ -290,7 +290,7 @@ async def test_a_device_is_refused_to_a_second_claim_until_the_first_is_unprepar
 async def test_parameters_that_are_not_taken_are_refused_before_the_author_is_asked(root: Path) -> None:
     reader: Any = TwoOfOneDevice()
     author, holders = Author(), Holders(root / "held")
-    one = ClaimDesk(author, reader, CdiFiles(root / "cdi", DRIVER), holders=holders, parameters=None)
+    one = ClaimPreparer(author, reader, CdiFiles(root / "cdi", DRIVER), holders=holders, parameters=None)
     answers = await one.prepare([ref("first")])
     assert "request led has parameters" in str(answers["first-0000"])
     assert author.most == 0 and not holders.directory.exists()

@@ -1,7 +1,7 @@
-"""Claims on their way between the node and the driver's author: read, handed over one by one, and answered.
+"""Prepare and unprepare claims: read each claim, call the driver's author, and answer the node.
 
-What goes wrong with one claim is that claim's answer, and nobody else's. Claims are dealt with one after the other, and
-by one instance of the driver at a time, unless the author wants otherwise.
+An error with one claim is the answer for that claim only. Claims are handled one after the other, and by one instance
+of the driver at a time, unless the author chose otherwise.
 """
 
 import logging
@@ -22,28 +22,28 @@ from devlet.sdk.metadata_files import MetadataFiles
 from devlet.sdk.mistakes import asked, described, listed
 from devlet.sdk.values import Claim, ClaimRef, Prepared
 
-__all__ = ["Author", "ClaimDesk"]
+__all__ = ["Author", "ClaimPreparer"]
 
 log = logging.getLogger(__name__)
 
 
 class Author(Protocol):
-    """What the driver's author wrote."""
+    """The methods that the driver's author implemented."""
 
     async def prepare(self, claim: Claim) -> Sequence[Prepared]: ...
     async def unprepare(self, claim: ClaimRef) -> None: ...
 
 
-class ClaimDesk:
-    """`turns` is held while claims are dealt with; None: all at the same time. With `holders` a device that one claim
-    has is refused to others; `parameters` is the type of those that are taken."""
+class ClaimPreparer:
+    """`exclusion` is held while claims are handled; with None, all claims of a call are handled at the same time. With
+    `holders` a device that one claim has is refused to others. `parameters` is the type of parameters to accept."""
 
     def __init__(
         self,
         author: Author,
         reader: ClaimReader,
         cdi: CdiFiles,
-        turns: AbstractAsyncContextManager[object] | None = None,
+        exclusion: AbstractAsyncContextManager[object] | None = None,
         metadata: MetadataFiles | None = None,
         holders: Holders | None = None,
         parameters: type | None = dict,
@@ -51,7 +51,7 @@ class ClaimDesk:
         self._author = author
         self._reader = reader
         self._cdi = cdi
-        self._turns = turns
+        self._exclusion = exclusion
         self._metadata = metadata
         self._holders = holders
         self._parameters = parameters
@@ -106,7 +106,7 @@ class ClaimDesk:
             return ids
         try:
             more = self._metadata.write(claim, prepared)
-        except DevletError as e:  # containers can do without
+        except DevletError as e:  # containers can run without it
             log.warning("device metadata not written", extra=facts(claim=_text(claim.ref), err=e))
             return ids
         return [own + additional for own, additional in zip(ids, more, strict=True)]
@@ -117,16 +117,16 @@ class ClaimDesk:
             self._metadata.remove(ref.uid)
 
     async def _each(self, refs: Sequence[ClaimRef], act: Callable[[ClaimRef], Coroutine[Any, Any, None]]) -> None:
-        """A node that gives up cancels the call. Only a task group then waits for threads, which go on regardless, and
-        until they are done nobody else may have a turn."""
-        if self._turns is None:
+        """Run `act` for each claim. When the node cancels the call, only a task group waits for the threads, which
+        cannot be cancelled. The exclusion must not be released before they are done."""
+        if self._exclusion is None:
             return await _at_once(partial(act, ref) for ref in refs)
 
         async def one_by_one() -> None:
             for ref in refs:
                 await act(ref)
 
-        async with self._turns:
+        async with self._exclusion:
             await _at_once([one_by_one])
 
 
@@ -137,7 +137,7 @@ async def _at_once(acts: Iterable[Callable[[], Coroutine[Any, Any, None]]]) -> N
 
 
 def _checked(claim: Claim, given: object) -> tuple[Prepared, ...]:
-    """The node refuses devices that were not given to the claim, with less to say about it."""
+    """Check what `prepare` returned. The node would refuse wrong devices too, but with a less helpful error."""
     prepared = listed(given, "prepare()", "Prepared")
     for each in prepared:
         if not isinstance(each, Prepared):
@@ -151,8 +151,8 @@ def _checked(claim: Claim, given: object) -> tuple[Prepared, ...]:
 def _warn_of_missing(claim: Claim, prepared: Sequence[Prepared]) -> None:
     given = [each.result for each in prepared]
     if missing := [f"{each.pool}/{each.device}" for each in claim.results if each not in given]:
-        told = facts(claim=_text(claim.ref), results=", ".join(missing))
-        log.warning("prepare() left out results, containers get nothing with them", extra=told)
+        named = facts(claim=_text(claim.ref), results=", ".join(missing))
+        log.warning("prepare() left out results, containers get nothing with them", extra=named)
 
 
 def _answer(prepared: Prepared, cdi_devices: Sequence[str]) -> PreparedDevice:
@@ -167,7 +167,7 @@ def _answer(prepared: Prepared, cdi_devices: Sequence[str]) -> PreparedDevice:
 
 
 def _failed(what: str, ref: ClaimRef, error: Exception) -> Exception:
-    """An error without a meaning is a mistake in the driver, and shown with the place where it happened."""
+    """Log an error. One that is not a DevletError is a bug in the driver, and logged with its traceback."""
     known = isinstance(error, DevletError)
     log.warning(what, extra=facts(claim=_text(ref), err=error), exc_info=None if known else error)
     return error if known else DevletError(described(error))
