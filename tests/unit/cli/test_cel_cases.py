@@ -22,7 +22,7 @@ def test_what_is_no_case_is_told_and_the_others_are_answered() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[" * 100_000, b'{"a": 1}', b"\xff"])
 def test_what_is_no_list_of_cases_is_an_error(content: bytes) -> None:
-    with pytest.raises(InvalidInput, match=r"x\.json: (not JSON|expected a JSON list)"):
+    with pytest.raises(InvalidInput, match=r"x\.json: (invalid JSON|expected a JSON list)"):
         list(answers(content, "x.json", 1, print))
 
 

@@ -99,11 +99,11 @@ def test_nothing_is_no_error(run: "Run", arguments: list[str], said: str) -> Non
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "say which objects"),
-        (["pods", "-f", "x"], "when files are given"),
+        ([], "no resource given"),
+        (["pods", "-f", "x"], "-f cannot be combined"),
         (["pods", "a", "-l", "b=c"], "name cannot be provided"),
         (["pods", "a", "-A"], "across all namespaces"),
-        (["pods", "-o", "xml"], 'output format "xml": expected json'),
+        (["pods", "-o", "xml"], 'unknown output format "xml": expected json'),
         (["pods", "-o", "jsonpath={"], "JSONPath '{'"),
         (["pods,nodes", "-w"], "can be watched"),
         (["podz"], 'a resource type "podz"; did you mean "pod'),

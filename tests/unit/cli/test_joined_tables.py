@@ -418,7 +418,7 @@ async def test_a_server_that_is_no_devlet_shows_what_it_has(devlet: Devlet, root
     code, out, err = await run("get", "slices", "--no-headers")
     assert (code, [line.split()[6] for line in lines(out)]) == (0, ["5", "1"]), err
     code, out, err = await run("describe", "claim", "train-gpu")
-    assert (code, "Prepared:     <unknown>: the devlet of its node knows" in lines(out)) == (0, True), err
+    assert (code, "Prepared:     <unknown>: ask the devlet on the claim's node" in lines(out)) == (0, True), err
 
 
 def refused(code: int, reason: str) -> tuple[int, Document]:

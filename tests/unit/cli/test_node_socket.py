@@ -33,8 +33,8 @@ def test_a_path_that_no_socket_can_have_is_said(root: Path) -> None:
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        (PermissionError(errno.EACCES, "Permission denied"), "open only to the user who runs devlet"),
-        (TimeoutError(), "no answer; look at the log"),
+        (PermissionError(errno.EACCES, "Permission denied"), "only the user who runs the devlet may connect"),
+        (TimeoutError(), "the devlet does not answer: look at its log"),
         (ConnectionError("this is not HTTP"), "this is not HTTP"),
         (OSError(errno.EMFILE, "Too many open files"), "Too many open files"),
     ],

@@ -158,7 +158,9 @@ def test_a_devlet_without_views_is_told_apart_from_one_without_devices(run: "Run
     gone = {"kind": "Status", "code": 404, "reason": "NotFound", "message": "the server could not find it"}
     api.answers["GET", f"{VIEWS}/devices"] = (404, gone)
     assert run(*verb) == 1
-    assert run.err.startswith("error: this devlet has no view of its devices: it is older than this command. Stop it")
+    assert run.err.startswith(
+        "error: the running devlet does not serve devices, because it is older than this command: "
+    )
     api.answers.clear()
     assert run("get", "devices") == 0
     assert run.err == "No resources found\n"

@@ -82,7 +82,7 @@ def test_a_search_that_takes_too_long_is_a_no_that_says_so() -> None:
 
 def test_a_claim_whose_search_takes_too_long_is_not_placed_and_the_answer_says_so() -> None:
     (answer,) = Asked(endless("fill"), seconds=0.05).answers
-    assert (answer["placed"], answer["error"]) == (0, "searches that were given up after 0.05 s: 1")
+    assert (answer["placed"], answer["error"]) == (0, "searches abandoned after 0.05 s: 1")
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_claim_whose_search_takes_too_long_is_not_placed_and_the_answer_says_s
         ("[" * 100_000, "file:2: not JSON"),
         ('{"name": "x", "nodes": 5}', "file:2: problem 'x'"),
         ('{"name": "x", "slices": [{"spec": {"devices": 5}}]}', "file:2: problem 'x': slices[0]"),
-        ('{"name": "x", "mode": "random"}', "file:2: problem 'x': no mode 'random': use one of fill, fill-rotate"),
+        ('{"name": "x", "mode": "random"}', "file:2: problem 'x': unknown mode 'random': use one of fill, fill-rotate"),
         ('{"name": "x", "features": {"Gpus": true}}', "file:2: problem 'x': unknown allocator feature 'Gpus'"),
     ],
 )

@@ -88,7 +88,7 @@ def test_all_of_a_type_are_waited_for(run: "Run", api: "API") -> None:
         (["pod/nope", "--for=condition=Ready"], 'pods "nope" not found'),
         (["pods", "-l", "a=b", "--for=condition=Ready"], "no matching resources found"),
         (["pod/nope", "--for=create", "--timeout=0"], "timed out"),
-        (["pods", "--for=delete"], "say which objects"),
+        (["pods", "--for=delete"], "no objects selected"),
         (["pod/p"], "Missing option '--for'"),
     ],
 )

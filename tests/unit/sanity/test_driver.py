@@ -46,7 +46,7 @@ async def test_what_lacks_rights_is_told_of(root: Path, said: str) -> None:
         return made.ending
 
     assert await until(ending) == "exited with 1"
-    assert "it seems to need rights that it does not have" in made.log()
+    assert "the driver seems to lack permissions" in made.log()
     await made.close()
 
 
@@ -100,7 +100,7 @@ async def test_one_that_went_to_the_background_is_told_of(root: Path) -> None:
         return made.ending
 
     assert await until(ending) == "exited with 0"
-    assert "a driver stays in the foreground" in made.log()
+    assert "run the driver in the foreground" in made.log()
     await made.close()
 
 

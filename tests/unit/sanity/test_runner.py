@@ -20,7 +20,7 @@ class FakeRig:
     def __init__(self, number: int, trouble: str = "", hopeless: bool = False) -> None:
         self.number = number
         self.trouble = trouble
-        self.is_hopeless = hopeless
+        self.never_came_up = hopeless
         self.patience = 0.0
         self.dice = Dice(0)
 
@@ -144,7 +144,7 @@ async def test_a_driver_that_stops_coming_up_is_a_finding_where_it_happens() -> 
     report = await Runner(FakeStand("it exited with 3", since=3), Heard()).run(checks)
     assert [result.word for result in report.results] == ["passed", "passed", "failed", "skipped"]
     lost, later = report.results[2:]
-    assert lost.text == "the driver came up before, and does not any more: it exited with 3"
+    assert lost.text == "the driver came up before, but no longer does: it exited with 3"
     assert (later.text, lost.log) == ("the driver does not come up any more: see C", "log")
     assert (report.trouble, report.exit_code()) == ("it exited with 3", 1)
 

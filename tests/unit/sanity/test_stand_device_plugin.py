@@ -65,7 +65,7 @@ while True:
 async def test_one_that_does_not_speak_grpc_is_told_of() -> None:
     settings = Settings(start=5.0, settle=0.1, dial=1.0)
     said = await trouble(sys.executable, "-c", _HTTP, "{device_plugins}/x.sock", settings=settings)
-    assert "\nsomebody listens on x.sock, and cannot be called: " in said
+    assert "\na process listens on x.sock, but calling it failed: " in said
     assert "did not speak gRPC within 1 s" in said
 
 

@@ -112,4 +112,4 @@ def test_a_view_of_another_claim_that_had_the_name_is_not_its_own(run: "Run", ap
     assert "Prepared:     not on this node" in run.out
     api.put(view, {"spec": {}, "status": {"state": "Waiting"}})
     assert run("describe", "claim", "c") == 0, run.err
-    assert "Prepared:     Waiting, since before devlet was started" in run.out
+    assert "Prepared:     Waiting, since before devlet started" in run.out

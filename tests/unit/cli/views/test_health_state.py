@@ -28,7 +28,7 @@ def test_each_device_has_a_row_and_a_driver_without_one_too() -> None:
 
 
 def test_a_file_with_nothing_in_it_says_so() -> None:
-    assert list(table({})) == ["No health is known."]
+    assert list(table({})) == ["No device health is recorded."]
 
 
 def test_what_would_act_on_a_terminal_is_shown_instead() -> None:

@@ -46,14 +46,14 @@ async def found(*used: Usage, memory: int | None = None) -> Outcome:
 
 async def test_files_and_threads_that_stay_are_a_finding() -> None:
     more = [usage(number * 40) for number in range(4)]
-    assert await found(*more) == Failed("120 more open files after 120 calls")
+    assert await found(*more) == Failed("the driver has 120 more open files after 120 calls")
     assert await found(*(usage(0, number * 40) for number in range(4))) == Failed("120 more threads after 120 calls")
     assert await found(*(usage(number) for number in range(4))) == Passed()
 
 
 async def test_memory_counts_if_it_grows_each_time() -> None:
     steady = [usage(memory=number * 40 * 8192) for number in range(4)]
-    assert await found(*steady, memory=4096) == Warned("120 calls: each left about 8 KiB of memory in use")
+    assert await found(*steady, memory=4096) == Warned("after 120 calls, each has left about 8 KiB of memory in use")
     assert await found(*steady) == Passed()
     leap = [usage(), usage(memory=1 << 30), usage(memory=1 << 30), usage(memory=2 << 30)]
     assert await found(*leap, memory=4096) == Passed()

@@ -32,7 +32,7 @@ async def garbage(server: Server) -> Outcome:
 
 
 async def test_garbage_is_refused_by_one_that_goes_on() -> None:
-    assert await garbage(Server(PluginRefused("x", "no"))) == Passed("a message that is no protobuf")
+    assert await garbage(Server(PluginRefused("x", "no"))) == Passed("a malformed message")
     taken = await garbage(Server())
     assert isinstance(taken, Failed) and "answered with success" in taken.seen
     ended = await garbage(Server(PluginUnavailable("x", "it is gone")))
@@ -48,7 +48,7 @@ async def test_a_method_that_is_not_there_is_unimplemented() -> None:
 def test_fields_without_a_name_are_told_of() -> None:
     strange = pb.DevicePluginOptions.FromString(b"\x78\x01")
     found = known_fields([pb.Empty(), strange])
-    assert found == Warned("DevicePluginOptions has fields that nobody knows: number 15")
+    assert found == Warned("DevicePluginOptions has unknown fields: number 15")
     assert known_fields([pb.Empty()]) == Passed()
 
 
