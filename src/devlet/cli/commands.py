@@ -3,6 +3,7 @@
 import importlib
 import os
 from collections.abc import Mapping
+from difflib import get_close_matches
 
 import click
 
@@ -48,6 +49,15 @@ class _LazyGroup(click.Group):
         command = importlib.import_module(f"devlet.cli.{name}").command
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            close = get_close_matches(args[0], COMMANDS, n=1)
+            hint = f'; did you mean "{close[0]}"?' if close else ""
+            raise click.UsageError(f'unknown command "{args[0]}"{hint}', ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -1,4 +1,4 @@
-"""DRA drivers that introduce themselves in a wrong way, or not again. See `faulty_dra_driver`."""
+"""DRA drivers that register incorrectly, or only once. See `faulty_dra_driver`."""
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -23,44 +23,60 @@ Driver = SoundDraDriver
 
 
 class NeverFound(Driver):
+    """Create no socket in the registry directory."""
+
     async def serve(self, stack: AsyncExitStack, path: Path, methods: Sequence[Methods]) -> None:
         if path != self.registry_path:
             await super().serve(stack, path, methods)
 
 
 class OtherType(Driver):
+    """Introduce itself as a device plugin."""
+
     def registrar(self) -> Registrar:
         return Registrar("DevicePlugin", self.name, str(self.service_path), self.versions)
 
 
 class BadName(Driver):
+    """Register under an invalid driver name."""
+
     def registrar(self) -> Registrar:
         return Registrar(DRA_PLUGIN, "Led_Driver", str(self.service_path), self.versions)
 
 
 class RelativeEndpoint(Driver):
+    """Register with a relative endpoint."""
+
     def registrar(self) -> Registrar:
         return Registrar(DRA_PLUGIN, self.name, self.service_path.name, self.versions)
 
 
 class OldVersion(Driver):
+    """Offer only a version that kubelets no longer know."""
+
     versions = ("1.0.0",)
 
 
 class LongVersion(Driver):
+    """Offer the full name of a gRPC service as a version."""
+
     versions = ("k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin", *Driver.versions)
 
 
 class OldestFirst(Driver):
+    """List the oldest service first."""
+
     versions = (DraService.V1BETA1, DraService.V1)
 
 
 class OffersTooMuch(Driver):
+    """Offer a service that it does not implement."""
+
     services = (DraService.V1,)
 
 
 class _Counting(Driver):
-    """Knows how often it was asked and told."""
+    """Count the calls of GetInfo and NotifyRegistrationStatus; a base for other bugs."""
 
     asked = told = 0
 
@@ -78,7 +94,7 @@ class _Counting(Driver):
 
 
 class FoundTooSoon(_Counting):
-    """Serves claims when it has heard that it cannot be reached."""
+    """Serve claims only after a registration has failed."""
 
     async def serve(self, stack: AsyncExitStack, path: Path, methods: Sequence[Methods]) -> None:
         if path != self.registry_path:
@@ -89,6 +105,8 @@ class FoundTooSoon(_Counting):
 
 
 class ChangesItsMind(_Counting):
+    """Return different versions in every second GetInfo."""
+
     async def called(self, path: str, unary: Unary, blob: bytes, context: Context) -> bytes:
         answer = await super().called(path, unary, blob, context)
         if path.endswith("/GetInfo") and self.asked % 2 == 0:
@@ -99,6 +117,8 @@ class ChangesItsMind(_Counting):
 
 
 class Sulks(_Counting):
+    """Fail GetInfo after a refused registration."""
+
     refused = False
 
     async def was_told(self, registered: bool) -> None:
@@ -110,24 +130,32 @@ class Sulks(_Counting):
 
 
 class Complains(_Counting):
+    """Return an error from the first NotifyRegistrationStatus."""
+
     async def was_told(self, registered: bool) -> None:
         if self.told == 1:
             raise Unavailable("not ready yet")
 
 
 class IntroducedOnce(_Counting):
+    """Fail GetInfo after it was registered once."""
+
     async def was_asked(self) -> None:
         if self.told:
             raise InUse("there is a kubelet already")
 
 
 class IntroducedThrice(_Counting):
+    """Never answer GetInfo after it was registered three times."""
+
     async def was_asked(self) -> None:
         if self.told > 2:
             await anyio.sleep_forever()
 
 
 class OncePerKubelet(_Counting):
+    """Refuse to prepare a claim again for the next kubelet."""
+
     async def prepare(self, claim: Claim) -> Sequence[Prepared]:
         if self.told > 1 and claim.uid in await self.log.entries():
             raise InUse(f"claim {claim.ref.name} is prepared already")
@@ -135,7 +163,7 @@ class OncePerKubelet(_Counting):
 
 
 class PublishesAnew(_Counting):
-    """A new generation for each kubelet."""
+    """Publish a new generation for each kubelet."""
 
     async def was_told(self, registered: bool) -> None:
         for each in (await self.cluster.list(RESOURCE_SLICES)).items if self.told > 1 else ():
@@ -144,7 +172,7 @@ class PublishesAnew(_Counting):
 
 
 class Impatient(_Counting):
-    """Takes its socket away if nobody looks at it, from its second life on."""
+    """Remove its socket if no kubelet calls it soon, from the second start on."""
 
     async def serve(self, stack: AsyncExitStack, path: Path, methods: Sequence[Methods]) -> None:
         lived = self.data / "lived"

@@ -23,8 +23,8 @@ def test_a_kubeconfig_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["--controllers", "schedule"], "--controllers: there is no controller 'schedule': did you mean scheduler?"),
-        (["--controllers", "namespace"], "--controllers: there is no controller 'namespace': expected some of"),
+        (["--controllers", "schedule"], "--controllers: unknown controller 'schedule': did you mean scheduler?"),
+        (["--controllers", "namespace"], "--controllers: unknown controller 'namespace': expected some of"),
         (["--controllers", "-scheduler,-resourceclaim,-device-taint-eviction"], "selects nothing to run"),
         (["--controllers", ""], "--controllers: the list is empty: expected some of resourceclaim, "),
         (["--controllers", " , "], "--controllers: the list is empty"),

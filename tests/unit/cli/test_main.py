@@ -65,7 +65,8 @@ def test_a_bug_in_a_nested_part_is_shown_by_itself() -> None:
 @pytest.mark.parametrize(
     ("arguments", "printed"),
     [
-        (["nonsense"], "error: No such command 'nonsense'"),
+        (["nonsense"], 'error: unknown command "nonsense"\n'),
+        (["gte"], 'error: unknown command "gte"; did you mean "get"?\n'),
         (["up", "--nonsense"], "error: No such option '--nonsense'"),
         (["version", "-o", "xml"], "error: Invalid value for '-o' / '--output'"),
         (["up", "surplus"], "error: Got unexpected extra argument (surplus)"),

@@ -40,7 +40,7 @@ def test_a_cassette_is_printed_to_be_changed_by_hand(capsys: pytest.CaptureFixtu
     ("arguments", "told"),
     [
         ([], "no cassette given: name a file, or one of a100-mig, led, sriov-nic, usb"),
-        (["nowhere"], "nowhere: there is no such file, nor a cassette of that name"),
+        (["nowhere"], "nowhere: no such file; devlet ships the cassettes a100-mig"),
         (["led", "--root", "/nope"], "no devlet runs on /nope: start one with `devlet up`, or name the cluster of"),
         (["led", "--root", "/", "--kubeconfig", "/nope"], "/nope does not exist: name the cluster of the node"),
     ],

@@ -86,7 +86,7 @@ def test_a_driver_that_lacks_rights_is_told_of_in_a_sentence(tmp_path: Path, kin
     done = {"device-plugin": sanity, "dra": sanity_dra}[kind]("--wait=1s", "--only=D*-REG-1", "--", *driver)
     assert done.returncode == 1
     assert "Permission denied" in done.stdout
-    who = "let it run as root, with" if os.geteuid() == 0 else "run the suite as root)"
+    who = "run it as root with" if os.geteuid() == 0 else "run the suite as root)"
     assert f"(the driver seems to lack permissions: {who}" in done.stdout
 
 

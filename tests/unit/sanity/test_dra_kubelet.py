@@ -65,13 +65,13 @@ async def test_one_that_is_refused_is_greeted_again(root: Path) -> None:
         await made.stop()
         await made.start()
         assert await made.until(1, WITHIN)
-        assert "told to refuse" in await driver.until_refused()
+        assert "refused on purpose" in await driver.until_refused()
         await driver.until_registered()
 
 
 async def test_one_without_known_versions_is_not_registered(root: Path) -> None:
     async with kubelet(root) as made, FakeDraDriver(root, versions=["1.0.0"]) as driver:
-        assert "none of its versions is known: 1.0.0" in await driver.until_refused()
+        assert "none of its supported versions is known: 1.0.0" in await driver.until_refused()
         assert not made.drivers
 
 

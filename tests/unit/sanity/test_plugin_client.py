@@ -44,7 +44,7 @@ async def test_an_answer_that_is_no_protobuf_is_the_plugins_fault(root: Path) ->
 async def test_too_few_healthy_devices_tell_nothing(root: Path) -> None:
     devices = [Device(type(each.id)(each.id), "Unhealthy") for each in FakeDevicePlugin(root).devices]
     async with FakeDevicePlugin(root, devices=devices) as plugin, client(plugin) as made:
-        with pytest.raises(CannotTell, match="0 healthy devices, this needs 1"):
+        with pytest.raises(CannotTell, match="0 healthy devices, and this check needs 1"):
             await made.healthy()
 
 

@@ -54,7 +54,7 @@ async def test_one_that_is_not_registered_any_more_is_trouble_unless_a_check_has
     rig.unready = ""
     assert rig.trouble == "the driver is no longer registered; its log is empty"
     own, rig.driver = rig.driver, AttachedDriver()
-    assert rig.trouble == "the driver is no longer registered; its log is its own"
+    assert rig.trouble == "the driver is no longer registered; its log is not known"
     rig.driver, rig.stopped = own, True
     assert rig.trouble == ""
 

@@ -31,7 +31,7 @@ async def test_a_plugin_that_ends_is_started_again_until_it_is_registered() -> N
         assert [path.name for path in rig.leftovers()] != []
         assert await rig.ready_again(rig.resources, before)
         assert rig.driver.starts == 2
-        with pytest.raises(PluginError, match="not registered any more"):
+        with pytest.raises(PluginError, match="no longer registered"):
             rig.plugin("example.com/lamp")
 
 

@@ -33,5 +33,5 @@ def test_what_xml_cannot_hold_is_replaced(report: Report) -> None:
     assert failure.attrib["message"] == "a <b> & \\x1b[31mc"
     assert failure.text == (
         "a <b> & \\x1b[31mc\nsecond\nrule: be good\nsource: the law, https://law.example/?a&b\n"
-        "to see it: look\nlog & tail"
+        "to reproduce: look\nlog & tail"
     )

@@ -21,4 +21,4 @@ def test_answers_are_the_same_in_any_order() -> None:
 def test_an_answer_that_lacks_something_is_told() -> None:
     outcome = same([GREEN], [], "before and after")
     assert isinstance(outcome, Failed)
-    assert outcome.seen.endswith("and no devices, before and after")
+    assert outcome.seen.endswith("; no devices")
