@@ -32,7 +32,7 @@ def summarised(seen: Iterable[Grant]) -> tuple[Grant, ...]:
 
 
 def for_devices(plugin: Plugin, ids: Sequence[str]) -> Grant:
-    """Return the grant recorded for exactly these devices, for any, or for each of them, or else one that names them."""
+    """Return the grant recorded for exactly these devices, for any, or for each of them; or else name them."""
     known = {tuple(sorted(grant.ids)): grant for grant in plugin.grants}
     if (exact := known.get(tuple(sorted(ids)))) and exact.ids:
         return exact

@@ -3,8 +3,8 @@
     python -m tests.support.mutants.faulty_device_plugin --bug DP-LIST-4 --directory D --cdi C
 
 This shows that each check finds what it is for. The bugs are mistakes that real plugins make: threads that are never
-freed, random IDs, sockets left behind, streams that end. Each bug is a class that changes as little as possible, and its
-docstring says what it does wrong.
+freed, random IDs, sockets left behind, streams that end. Each bug is a class that changes as little as possible, and
+its docstring says what it does wrong.
 """
 
 from collections.abc import Sequence

@@ -54,7 +54,7 @@ def test_a_pool_that_lacks_slices_is_marked_and_named() -> None:
         ("whole", False),
         ("{node}", True),
     ]
-    told = f"pool n1 of driver {DRIVER} is not complete, devices may be missing: 1 of its 2 slices are there"
+    told = f"pool n1 of driver {DRIVER} is incomplete, devices may be missing: 1 of its 2 slices exist"
     assert list(remarks(found)) == [told]
 
 

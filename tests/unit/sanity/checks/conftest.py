@@ -11,7 +11,7 @@ from devlet.sanity.check import Failed, Warned
 from devlet.sanity.report import Report
 
 FINDINGS: dict[str, str] = yaml.safe_load((Path(__file__).parent / "findings.yaml").read_text())
-_ITS_END = re.compile("exited with|was ended by|is no longer registered|did not come up|no longer does")
+_ITS_END = re.compile(r"exited with \d|was ended by|is no longer registered|did not come up|no longer does")
 
 IsFound = Callable[[Report], None]
 
