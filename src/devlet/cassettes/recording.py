@@ -185,17 +185,17 @@ def _device(device: Document) -> Document:
 
 
 def _health(found: Found, driver: str, pools: Iterable[Pool]) -> Iterator[DeviceHealth]:
-    told = [
+    reports = [
         DeviceHealth(
             _pool_name(found.node, each.pool), each.device, _unless(each.health, HEALTHY), _message(each, found.claims)
         )
         for each in found.health.get(driver, ())
     ]
-    return _still_there(sorted(told, key=lambda each: (natural(each.pool), natural(each.device))), pools)
+    return _still_there(sorted(reports, key=lambda each: (natural(each.pool), natural(each.device))), pools)
 
 
-def _message(told: DeviceHealth, claims: Collection[str]) -> str:
-    return secrets.REDACTED if secrets.is_secret("", told.message) else secrets.without_claims(told.message, claims)
+def _message(report: DeviceHealth, claims: Collection[str]) -> str:
+    return secrets.REDACTED if secrets.is_secret("", report.message) else secrets.without_claims(report.message, claims)
 
 
 def _pool_name(node: str, pool: str) -> str:
@@ -295,13 +295,13 @@ def _amounts(found: Found) -> dict[str, int]:
 
 def _too_many(found: Found, amounts: Mapping[str, int]) -> set[str]:
     """Return the resources that exceed the limit, the largest ones first. Some of them count bytes, not devices."""
-    room = MAX_DEVICES - len(found.devices) - sum(len(each["spec"].get("devices") or ()) for each in found.slices)
+    capacity = MAX_DEVICES - len(found.devices) - sum(len(each["spec"].get("devices") or ()) for each in found.slices)
     left = set()
     for resource, total in sorted(amounts.items(), key=lambda item: item[1]):
-        if total > room:
+        if total > capacity:
             left.add(resource)
         else:
-            room -= total
+            capacity -= total
     return left
 
 

@@ -3,7 +3,6 @@
 import importlib
 import os
 from collections.abc import Mapping
-from difflib import get_close_matches
 
 import click
 
@@ -54,6 +53,8 @@ class _LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
             close = get_close_matches(args[0], COMMANDS, n=1)
             hint = f'; did you mean "{close[0]}"?' if close else ""
             raise click.UsageError(f'unknown command "{args[0]}"{hint}', ctx)

@@ -78,19 +78,19 @@ class OffersTooMuch(Driver):
 class _Counting(Driver):
     """Count the calls of GetInfo and NotifyRegistrationStatus; a base for other bugs."""
 
-    asked = told = 0
+    asked = notified = 0
 
     async def called(self, path: str, unary: Unary, blob: bytes, context: Context) -> bytes:
         if path.endswith("/GetInfo"):
             self.asked += 1
             await self.was_asked()
         if path.endswith("/NotifyRegistrationStatus"):
-            self.told += 1
-            await self.was_told(pb.RegistrationStatus.FromString(blob).plugin_registered)
+            self.notified += 1
+            await self.was_notified(pb.RegistrationStatus.FromString(blob).plugin_registered)
         return await super().called(path, unary, blob, context)
 
     async def was_asked(self) -> None: ...
-    async def was_told(self, registered: bool) -> None: ...
+    async def was_notified(self, registered: bool) -> None: ...
 
 
 class FoundTooSoon(_Counting):
@@ -99,7 +99,7 @@ class FoundTooSoon(_Counting):
     async def serve(self, stack: AsyncExitStack, path: Path, methods: Sequence[Methods]) -> None:
         if path != self.registry_path:
             await super().serve(stack, self.registry_path, [self.registration()])
-            while not self.told:  # noqa: ASYNC110  it has no better idea
+            while not self.notified:  # noqa: ASYNC110  it has no better idea
                 await anyio.sleep(0.02)
             await super().serve(stack, path, methods)
 
@@ -121,7 +121,7 @@ class Sulks(_Counting):
 
     refused = False
 
-    async def was_told(self, registered: bool) -> None:
+    async def was_notified(self, registered: bool) -> None:
         self.refused = self.refused or not registered
 
     async def was_asked(self) -> None:
@@ -132,8 +132,8 @@ class Sulks(_Counting):
 class Complains(_Counting):
     """Return an error from the first NotifyRegistrationStatus."""
 
-    async def was_told(self, registered: bool) -> None:
-        if self.told == 1:
+    async def was_notified(self, registered: bool) -> None:
+        if self.notified == 1:
             raise Unavailable("not ready yet")
 
 
@@ -141,7 +141,7 @@ class IntroducedOnce(_Counting):
     """Fail GetInfo after it was registered once."""
 
     async def was_asked(self) -> None:
-        if self.told:
+        if self.notified:
             raise InUse("there is a kubelet already")
 
 
@@ -149,7 +149,7 @@ class IntroducedThrice(_Counting):
     """Never answer GetInfo after it was registered three times."""
 
     async def was_asked(self) -> None:
-        if self.told > 2:
+        if self.notified > 2:
             await anyio.sleep_forever()
 
 
@@ -157,7 +157,7 @@ class OncePerKubelet(_Counting):
     """Refuse to prepare a claim again for the next kubelet."""
 
     async def prepare(self, claim: Claim) -> Sequence[Prepared]:
-        if self.told > 1 and claim.uid in await self.log.entries():
+        if self.notified > 1 and claim.uid in await self.log.entries():
             raise InUse(f"claim {claim.ref.name} is prepared already")
         return await super().prepare(claim)
 
@@ -165,8 +165,8 @@ class OncePerKubelet(_Counting):
 class PublishesAnew(_Counting):
     """Publish a new generation for each kubelet."""
 
-    async def was_told(self, registered: bool) -> None:
-        for each in (await self.cluster.list(RESOURCE_SLICES)).items if self.told > 1 else ():
+    async def was_notified(self, registered: bool) -> None:
+        for each in (await self.cluster.list(RESOURCE_SLICES)).items if self.notified > 1 else ():
             each["spec"]["pool"]["generation"] += 1
             await self.cluster.update(RESOURCE_SLICES, each)
 

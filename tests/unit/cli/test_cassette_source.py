@@ -156,9 +156,7 @@ def test_one_that_stays_incomplete_is_told(api: "API", capsys: pytest.CaptureFix
     slept: list[float] = []
     assert len(find(origin(api), sleep=slept.append).slices) == 2
     assert sum(slept) == 5.0
-    assert capsys.readouterr().err.startswith(
-        "Warning: pool p of driver d.e is incomplete, devices may be missing: 1 "
-    )
+    assert capsys.readouterr().err.startswith("Warning: pool p of driver d.e is incomplete, devices may be missing: 1 ")
 
 
 def parsed(*arguments: str, name: str = "devlet") -> Origin:

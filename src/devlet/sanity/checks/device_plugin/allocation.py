@@ -342,7 +342,7 @@ async def annotations(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     how=f"{_HOW} with each ID alone, and compare the responses",
 )
 @every_plugin
-async def told_apart(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
+async def distinct(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     await plugin.healthy(2)
     granted = await _grants(rig, plugin)
     different = {str(_sorted(answer)) for answer in granted.values()}
