@@ -52,13 +52,14 @@ class _LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in COMMANDS and not args[0].startswith("-"):
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as e:
             from difflib import get_close_matches
 
             close = get_close_matches(args[0], COMMANDS, n=1)
             hint = f'; did you mean "{close[0]}"?' if close else ""
-            raise click.UsageError(f'unknown command "{args[0]}"{hint}', ctx)
-        return super().resolve_command(ctx, args)
+            raise click.UsageError(f'unknown command "{args[0]}"{hint}', ctx) from e
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

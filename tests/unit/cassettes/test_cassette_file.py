@@ -54,7 +54,7 @@ def test_the_head_comes_first() -> None:
         (HEAD.encode() + b"plugins: [{resource: !!python/name:os.system x}]", "neither YAML nor JSON"),
     ],
 )
-def test_what_is_no_cassette_is_refused_with_a_reason(content: bytes, told: str) -> None:
+def test_an_invalid_cassette_is_rejected_with_a_reason(content: bytes, told: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         decode(content)
     assert told in str(refused.value)
@@ -86,13 +86,13 @@ def test_dates_are_texts_and_numbers_in_quotes_are_too() -> None:
     assert (found.metadata.name, found.metadata.description) == ("2024-01-01", "1")
 
 
-def test_no_more_problems_are_told_than_anybody_reads() -> None:
+def test_only_the_first_problems_are_reported() -> None:
     drivers = "".join(f"- name: '{i} '\n" for i in range(30))
     with pytest.raises(InvalidInput, match=r"; and 20 more$"):
         decode(f"{HEAD}drivers:\n{drivers}".encode())
 
 
-def test_what_nobody_could_read_is_not_written() -> None:
+def test_a_cassette_that_could_not_be_read_is_not_written() -> None:
     with pytest.raises(InvalidInput, match=r"drivers\[0\]\.name"):
         encode(Cassette("n1", drivers=(Driver("A/B"),)))
 

@@ -151,7 +151,7 @@ def test_a_nodes_status_says_how_many_devices_there_are() -> None:
     ]
 
 
-def test_a_resource_that_is_no_number_of_devices_is_left_out_and_named() -> None:
+def test_a_resource_that_does_not_count_devices_is_left_out_with_a_remark() -> None:
     found = Found("n1", capacity={"gpu.example.com/memory": "17179869184", "example.com/led": "2"})
     assert [plugin.resource for plugin in recorded(found).plugins] == ["example.com/led"]
     told = "gpu.example.com/memory is left out: 17179869184 are more than the limit of 10000 devices on a cassette"

@@ -58,7 +58,10 @@ def test_what_is_shipped_is_good(name: str) -> None:
             driver({"name": "a"}, health=(DeviceHealth("{node}", "a", "Well"),)),
             "'Well' is not one of Healthy, Unhealthy",
         ),
-        (driver({"name": "a"}, health=(DeviceHealth("{node}", "a"),) * 2), "drivers[0].health: '{node}/a' is there 2"),
+        (
+            driver({"name": "a"}, health=(DeviceHealth("{node}", "a"),) * 2),
+            "drivers[0].health: '{node}/a' occurs 2 times",
+        ),
         (driver({"name": ["a"]}), "drivers[0].pools[0]: cannot unmarshal array into field devices[0].name"),
         (
             driver({"name": "a", "consumesCounters": 5}),
@@ -96,7 +99,7 @@ def test_what_is_shipped_is_good(name: str) -> None:
         (Cassette("n1", cdi=(Spec("0.3.0", "a/b", (CdiDevice("x", ContainerEdits()),)),)), "cdi[0].devices[0]"),
     ],
 )
-def test_a_broken_rule_is_told_with_its_place(cassette: Cassette, told: str) -> None:
+def test_a_broken_rule_is_reported_with_its_place(cassette: Cassette, told: str) -> None:
     found = list(problems(cassette))
     assert any(told in text for text in found), found
 

@@ -75,7 +75,7 @@ def test_taint_rules_are_read_where_they_may_be(api: "API", server: Server) -> N
     assert not filled(server).rules
 
 
-def test_who_may_not_see_claims_is_told_what_is_needed(api: "API", server: Server) -> None:
+def test_a_user_who_may_not_read_claims_learns_what_is_needed(api: "API", server: Server) -> None:
     api.answers["GET", f"{GROUP}/resourceclaims"] = refusal("resourceclaims is forbidden")
     with pytest.raises(
         Forbidden, match="resourceclaims is forbidden: this command must be allowed to list nodes, deviceclasses"

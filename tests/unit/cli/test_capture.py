@@ -63,7 +63,7 @@ def test_the_node_is_only_read(run: "Run", api: "API") -> None:
     assert {method for method, _, _ in api.requests} == {"GET"}
 
 
-def test_what_is_no_file_is_never_replaced(run: "Run", tmp_path: Path) -> None:
+def test_only_regular_files_are_replaced(run: "Run", tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     for path in (fifo, tmp_path):
@@ -82,7 +82,7 @@ def test_a_link_stays_a_link(run: "Run", tmp_path: Path) -> None:
     assert link.is_symlink() and cassette_file.read(file).node == "n1"
 
 
-def test_where_it_cannot_be_written_is_told(run: "Run", tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwritable_place_is_an_error(run: "Run", tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = tmp_path / "no" / "such.yaml"
     assert run("capture", str(missing)) == 1
     assert run.err == f"error: {missing}: No such file or directory\n"
@@ -92,7 +92,7 @@ def test_where_it_cannot_be_written_is_told(run: "Run", tmp_path: Path, monkeypa
     assert run.err == "error: standard output: No space left on device\n"
 
 
-def test_a_node_without_drivers_is_told(run: "Run", api: "API", tmp_path: Path) -> None:
+def test_a_node_without_drivers_is_an_error(run: "Run", api: "API", tmp_path: Path) -> None:
     api.remove("/apis/resource.k8s.io/v1/resourceslices/s")
     assert run("capture", str(tmp_path / "empty.yaml")) == 1
     assert run.err == (

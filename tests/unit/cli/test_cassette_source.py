@@ -68,7 +68,9 @@ def test_answers_of_plugins_are_in_the_checkpoint(api: "API") -> None:
     }
 
 
-def test_a_damaged_checkpoint_or_spec_is_told_and_left_out(api: "API", capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_checkpoint_or_spec_is_left_out_with_a_warning(
+    api: "API", capsys: pytest.CaptureFixture[str]
+) -> None:
     for path, text in (("device-plugins/kubelet_internal_checkpoint", "{"), ("cdi/a.json", "{"), ("cdi/b.txt", "{")):
         (api.root / path).parent.mkdir(exist_ok=True)
         (api.root / path).write_text(text)
@@ -129,7 +131,7 @@ def test_health_is_in_a_file_of_the_node(api: "API", capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.anyio
-async def test_what_does_not_fit_onto_a_cassette_is_told(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_what_does_not_fit_onto_a_cassette_is_remarked(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     amounts = {"gpu.example.com/memory": "17179869184"}
     async with embedded_api(root) as api, connected(kubeconfig.connection([api.kubeconfig])) as cluster:
         await cluster.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})
@@ -151,7 +153,7 @@ def test_a_pool_that_is_being_published_is_waited_for(api: "API", capsys: pytest
     assert len(found.slices) == 3 and capsys.readouterr().err == ""
 
 
-def test_one_that_stays_incomplete_is_told(api: "API", capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pool_that_stays_incomplete_causes_a_warning(api: "API", capsys: pytest.CaptureFixture[str]) -> None:
     part(api, 0)
     slept: list[float] = []
     assert len(find(origin(api), sleep=slept.append).slices) == 2

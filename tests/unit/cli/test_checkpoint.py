@@ -71,7 +71,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_show_prints_who_holds_what(run: Run, file: Path) -> None:
+def test_show_prints_the_holders_of_devices(run: Run, file: Path) -> None:
     assert run("show", file) == 0
     assert run.out.splitlines() == [
         "POD UID   CONTAINER   RESOURCE          DEVICES                              RESPONSE",
@@ -234,7 +234,7 @@ def test_convert_writes_the_present_version_to_standard_output(
     assert found.entries == (Entry("u", "", "", {-1: ("d",)}, None),)
 
 
-def test_convert_replaces_a_file_only_if_it_is_told_to(run: Run, file: Path, tmp_path: Path) -> None:
+def test_convert_replaces_a_file_only_with_force(run: Run, file: Path, tmp_path: Path) -> None:
     new = tmp_path / "new"
     assert run("convert", file, "--output", new) == 0
     assert new.read_bytes() == WHOLE
@@ -303,7 +303,7 @@ def test_repair_refuses_where_nothing_can_be_read(run: Run, file: Path) -> None:
     assert os.listdir(file.parent) == [file.name]
 
 
-def test_repair_refuses_a_file_that_a_devlet_uses_unless_it_is_told_to(run: Run, file: Path, tmp_path: Path) -> None:
+def test_repair_refuses_a_file_that_a_devlet_uses_without_force(run: Run, file: Path, tmp_path: Path) -> None:
     file.write_bytes(WHOLE[:-30])
     with file_lock.held(tmp_path / LOCK_FILE):
         assert run("repair", file) == 1

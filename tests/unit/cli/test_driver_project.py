@@ -38,7 +38,7 @@ def test_a_driver_is_not_called_driver_twice() -> None:
 
 
 @pytest.mark.parametrize("name", ["a/b", "../led", "/tmp/led", ".", "~", ".led", "vendor.com/led", "a\\b"])
-def test_a_path_is_no_name(name: str) -> None:
+def test_a_path_is_not_a_name(name: str) -> None:
     with pytest.raises(InvalidInput, match=r"is a path, .* --directory"):
         names_of(name, Kind.DRA)
 

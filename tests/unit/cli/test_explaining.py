@@ -215,7 +215,7 @@ def test_claims_with_one_device_are_named_with_what_to_do(cluster: Path) -> None
         assert found.document()["overlaps"] == [{"text": both, "claims": ["default/second", "default/training"]}]
 
 
-def test_a_pod_with_a_claim_whose_device_another_claim_has_is_told(cluster: Path) -> None:
+def test_a_pod_whose_device_another_claim_has_shows_the_overlap(cluster: Path) -> None:
     add(cluster, f"{SECOND}---{POD % ('user', TRAINING, '')}")
     assert "is allocated to two claims: default/second and default/training" in text(ask(cluster, "pod/user"))
 

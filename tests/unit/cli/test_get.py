@@ -49,7 +49,7 @@ def test_what_is_printed(run: "Run", arguments: list[str], printed: str) -> None
 
 
 @pytest.mark.usefixtures("two_pods")
-def test_several_kinds_are_told_apart(run: "Run", api: "API") -> None:
+def test_several_kinds_are_distinguished(run: "Run", api: "API") -> None:
     api.put(f"{MAPS}/m", {"data": {"k": "v"}})
     assert run("get", "pods,nodes,cm", "-l", "") == 0
     assert run.out == "NAME    SIZE\npod/a   0\npod/b   0\n\nNAME          SIZE\nconfigmap/m   1\n"
@@ -91,7 +91,7 @@ def test_what_is_missing_is_an_error_and_the_rest_is_printed(run: "Run") -> None
         (["pods", "-o", "name"], ""),
     ],
 )
-def test_nothing_is_no_error(run: "Run", arguments: list[str], said: str) -> None:
+def test_nothing_is_not_an_error(run: "Run", arguments: list[str], said: str) -> None:
     assert run("get", *arguments) == 0
     assert (run.out, run.err) == ("", said)
 

@@ -94,7 +94,7 @@ def test_every_command_answers_help_with_an_example(name: str, capsys: pytest.Ca
     assert f"\n    devlet {name}" in capsys.readouterr().out
 
 
-def test_a_closed_pipe_is_no_traceback() -> None:
+def test_a_closed_pipe_prints_no_traceback() -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "devlet", "--help"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
@@ -105,7 +105,7 @@ def test_a_closed_pipe_is_no_traceback() -> None:
         assert process.wait(60) == 1
 
 
-def test_a_full_disk_is_no_traceback() -> None:
+def test_a_full_disk_prints_no_traceback() -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "devlet", "--help"], stdout=full, stderr=subprocess.PIPE, text=True, check=False

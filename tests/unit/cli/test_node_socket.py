@@ -20,7 +20,7 @@ def test_where_nothing_runs_the_next_step_is_said(root: Path) -> None:
     assert failure(root / "missing").startswith("no devlet runs on")
 
 
-def test_a_socket_that_somebody_left_behind_is_nobody(root: Path) -> None:
+def test_a_leftover_socket_is_not_a_driver(root: Path) -> None:
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(root / "devlet.sock"))
     assert failure(root).startswith("no devlet runs on")

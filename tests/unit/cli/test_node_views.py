@@ -88,7 +88,7 @@ def test_a_device_that_two_words_mean_is_shown_once(run: "Run") -> None:
 
 
 @pytest.mark.parametrize("text", ["gpu-7", "gpu.example.com/nothing", "100%"])
-def test_what_nobody_has_is_not_found(run: "Run", text: str) -> None:
+def test_an_unknown_name_is_not_found(run: "Run", text: str) -> None:
     assert run("get", "devices", text) == 1
     assert text in run.err
 
@@ -153,7 +153,9 @@ def test_waiting_for_a_device_ends_in_time(run: "Run") -> None:
 
 
 @pytest.mark.parametrize("verb", [["get", "devices"], ["describe", "devices"], ["get", "devices", "gpu-1"]])
-def test_a_devlet_without_views_is_told_apart_from_one_without_devices(run: "Run", api: "API", verb: list[str]) -> None:
+def test_a_devlet_without_views_is_distinguished_from_one_without_devices(
+    run: "Run", api: "API", verb: list[str]
+) -> None:
     api.objects.clear()
     gone = {"kind": "Status", "code": 404, "reason": "NotFound", "message": "the server could not find it"}
     api.answers["GET", f"{VIEWS}/devices"] = (404, gone)

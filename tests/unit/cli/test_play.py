@@ -45,7 +45,7 @@ def test_a_cassette_is_printed_to_be_changed_by_hand(capsys: pytest.CaptureFixtu
         (["led", "--root", "/", "--kubeconfig", "/nope"], "/nope does not exist: name the cluster of the node"),
     ],
 )
-def test_what_is_missing_is_told(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_missing_is_an_error(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["play", *arguments]) == 1
     assert capsys.readouterr().err.startswith(f"error: {told}")
 
@@ -59,7 +59,7 @@ def test_a_cassette_with_a_path_for_a_name_is_not_played(tmp_path: Path, capsys:
     assert [path.name for path in tmp_path.iterdir()] == ["bad.yaml"]
 
 
-def test_a_cassette_with_nothing_on_it_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_cassette_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "empty.yaml"
     file.write_bytes(cassette_file.encode(Cassette("n1")))
     assert main.run(["play", str(file), "--root", str(tmp_path)]) == 1
@@ -67,7 +67,7 @@ def test_a_cassette_with_nothing_on_it_is_told(tmp_path: Path, capsys: pytest.Ca
     assert capsys.readouterr().err == text
 
 
-def test_a_pool_that_was_captured_in_part_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_incompletely_captured_pool_causes_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "half.yaml"
     driver = Driver("d.example.com", pools=(Pool("p", incomplete=True),))
     file.write_bytes(cassette_file.encode(Cassette("n1", drivers=(driver,))))

@@ -97,7 +97,7 @@ def test_a_claim_whose_search_takes_too_long_is_not_placed_and_the_answer_says_s
         ('{"name": "x", "features": {"Gpus": true}}', "file:2: problem 'x': unknown allocator feature 'Gpus'"),
     ],
 )
-def test_a_line_that_is_no_problem_is_reported_with_its_number(line: str, error: str) -> None:
+def test_a_line_that_is_not_a_problem_is_reported_with_its_number(line: str, error: str) -> None:
     asked = Asked(symmetric_problem(2, 1), line, symmetric_problem(3, 1))
     names = [answer["name"] for answer in asked.answers]
     assert names[0] == "symmetric-2-1" and names[-1] == "symmetric-3-1"

@@ -89,7 +89,7 @@ def test_requests_carry_the_token_below_the_servers_path(https: tuple[str, bytes
     assert Handler.seen == [("/prefix/api", "Bearer secret")]
 
 
-def test_a_certificate_for_somebody_else_is_not_trusted(https: tuple[str, bytes]) -> None:
+def test_a_certificate_for_another_server_is_not_trusted(https: tuple[str, bytes]) -> None:
     address, ca = https
     for connection in (Connection(address, ca=ca), Connection(address, tls_server_name="api.test")):
         with pytest.raises(Unavailable, match="the server's certificate is not trusted"):

@@ -101,7 +101,7 @@ def test_another_groups_devices_are_asked_for(resources: Resources) -> None:
         resources.find("devices.example.com")
 
 
-def test_a_cluster_is_asked_for_devices_and_if_it_has_none_the_error_says_who_has(
+def test_a_cluster_without_device_views_names_the_server_that_has_them(
     session: Session, resources: Resources, api: "API"
 ) -> None:
     session.is_node = False

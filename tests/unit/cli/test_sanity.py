@@ -80,7 +80,7 @@ def as_nobody(*words: str) -> list[str]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="setpriv is of util-linux")
 @pytest.mark.parametrize("kind", ["device-plugin", "dra"])
-def test_a_driver_that_lacks_rights_is_told_of_in_a_sentence(tmp_path: Path, kind: str) -> None:
+def test_a_driver_that_lacks_permissions_is_reported_in_a_sentence(tmp_path: Path, kind: str) -> None:
     (tmp_path / "led").touch(mode=0)
     driver = as_nobody("sh", "-c", f"exec cat < {tmp_path}/led")
     done = {"device-plugin": sanity, "dra": sanity_dra}[kind]("--wait=1s", "--only=D*-REG-1", "--", *driver)
@@ -139,7 +139,7 @@ def test_reports_are_utf_8_whatever_the_driver_and_the_locale_are(tmp_path: Path
 
 
 @pytest.mark.long
-def test_nobody_who_reads_is_the_end_and_no_traceback() -> None:
+def test_a_closed_output_ends_the_run_without_a_traceback() -> None:
     command = [sys.executable, "-m", "devlet", "sanity", "device-plugin", "--only=DP-REG-*", *SOUND]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         assert child.stdout and child.stderr

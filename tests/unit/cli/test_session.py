@@ -28,7 +28,7 @@ def test_one_connection_serves_many_requests(session: Session, api: "API") -> No
     assert len(api.requests) == 3
 
 
-def test_a_connection_that_rested_is_made_anew(session: Session, api: "API", monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_idle_connection_is_replaced(session: Session, api: "API", monkeypatch: pytest.MonkeyPatch) -> None:
     session.get(NODES)
     first = session._open
     monkeypatch.setattr(module, "REST", -1.0)
@@ -70,7 +70,7 @@ def test_warnings_reach_people(session: Session, api: "API") -> None:
     assert api.warnings == ['v1 is "old"', "odd"]
 
 
-def test_a_server_that_is_no_kubernetes_is_said_to_be_none(session: Session, api: "API") -> None:
+def test_a_server_that_is_not_kubernetes_is_reported(session: Session, api: "API") -> None:
     api.answers["GET", NODES] = (200, [])  # type: ignore[assignment]
     with pytest.raises(DevletError, match="is this a Kubernetes API"):
         session.get(NODES)

@@ -47,7 +47,7 @@ def test_conditions(text: str, document: dict[str, Any] | None, met: bool) -> No
 @pytest.mark.parametrize(
     "text", ["", "soon", "condition", "condition=", "jsonpath=", "jsonpath={.a}=", "jsonpath={.a}x", "delete=1"]
 )
-def test_what_is_no_condition(text: str) -> None:
+def test_invalid_conditions_are_rejected(text: str) -> None:
     with pytest.raises(InvalidInput, match=r"--for=|JSONPath"):
         parse(text)
 

@@ -32,7 +32,7 @@ def test_all_but_one_are_on_from_the_start() -> None:
         (None, "None is not a list of feature gates such as DRAExtendedResource=true"),
     ],
 )
-def test_what_is_no_gate_is_refused_with_what_was_expected(text: Any, message: str) -> None:
+def test_an_unknown_gate_is_rejected_with_the_known_ones(text: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse(text)
 

@@ -33,7 +33,7 @@ def test_a_root_with_an_embedded_cluster_joins_no_other(root: Path) -> None:
     assert not (root / FILE).exists()
 
 
-def test_joining_again_is_no_news(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_joining_the_same_cluster_again_changes_nothing(root: Path, caplog: pytest.LogCaptureFixture) -> None:
     join(root, SERVER)
     before = (root / FILE).stat().st_mtime_ns
     join(root, SERVER)
@@ -41,7 +41,7 @@ def test_joining_again_is_no_news(root: Path, caplog: pytest.LogCaptureFixture) 
     assert caplog.records == []
 
 
-def test_another_address_of_the_cluster_is_told_and_written_down(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_new_address_of_the_cluster_is_logged_and_recorded(root: Path, caplog: pytest.LogCaptureFixture) -> None:
     join(root, SERVER)
     with caplog.at_level(logging.WARNING):
         join(root, "https://192.0.2.2:6443")

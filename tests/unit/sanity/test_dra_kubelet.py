@@ -49,7 +49,7 @@ async def test_a_driver_that_serves_outside_of_the_root_is_refused_and_not_calle
         assert (made.greetings[0].name, made.drivers) == (driver.name, {})
 
 
-async def test_each_kubelet_greets_anew(root: Path) -> None:
+async def test_each_kubelet_registers_the_driver_again(root: Path) -> None:
     async with kubelet(root) as made, FakeDraDriver(root) as driver:
         assert await made.until(1, WITHIN)
         await made.stop()

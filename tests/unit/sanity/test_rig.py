@@ -37,7 +37,7 @@ async def test_what_was_never_there_is_not_ended(rig: DevicePluginRig) -> None:
     assert rig.driver.pid
 
 
-async def test_one_that_a_check_has_stopped_is_no_trouble_and_not_revived(rig: DevicePluginRig) -> None:
+async def test_a_driver_stopped_by_a_check_is_not_trouble_and_not_restarted(rig: DevicePluginRig) -> None:
     rig.unready = ""
     await rig.driver.kill()
     assert rig.trouble == "the driver was ended by SIGKILL; its log is empty"

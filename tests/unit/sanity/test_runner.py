@@ -96,7 +96,7 @@ async def test_a_driver_that_never_came_up_is_not_tried_again() -> None:
     assert (stand.opened, report.trouble) == (1, "it never came up")
 
 
-async def test_what_cannot_be_told_is_skipped_and_an_error_of_the_driver_is_a_finding() -> None:
+async def test_a_check_with_nothing_to_test_is_skipped_and_a_driver_error_is_a_finding() -> None:
     def cannot(rig: FakeRig) -> Outcome:
         raise CannotTell("no devices")
 

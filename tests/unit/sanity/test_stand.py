@@ -57,7 +57,7 @@ def test_a_driver_is_not_attached_to_in_a_directory_that_is_not_there(root: Path
 
 
 @pytest.mark.anyio
-async def test_somebody_who_listens_and_cannot_be_called_is_told_of(root: Path) -> None:
+async def test_a_listener_that_cannot_be_called_is_reported(root: Path) -> None:
     async def call(path: Path) -> None:
         raise PluginUnavailable("x", "it speaks something else")
 

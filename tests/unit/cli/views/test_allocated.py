@@ -54,7 +54,7 @@ def test_many_of_them_are_counted_unless_the_wide_form_is_asked_for() -> None:
     assert list(lines([CLAIM], [found], NOW, wide=True))[-1] == "  d/p/x19 for request r"
 
 
-def test_a_claim_that_nobody_uses_says_so() -> None:
+def test_an_unused_claim_says_so() -> None:
     unused = {**CLAIM, "status": {"allocation": {"devices": {}}}}
     assert "  used by: <none>" in list(lines([unused], [], NOW))
 

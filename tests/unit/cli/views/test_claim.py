@@ -27,7 +27,7 @@ CLAIM: dict[str, Any] = {
 }
 
 
-def test_a_claim_shows_what_it_wants_what_it_has_and_who_uses_it(run: "Run", api: "API") -> None:
+def test_a_claim_shows_its_requests_devices_and_consumers(run: "Run", api: "API") -> None:
     api.put("/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/c", CLAIM)
     assert run("describe", "resourceclaim", "c", "--show-events=false") == 0, run.err
     assert run.out.splitlines()[6:] == [

@@ -81,7 +81,7 @@ def test_a_driver_shows_how_it_is_its_slices_and_its_claims(run: "Run", api: "AP
     ]
 
 
-def test_the_moment_when_its_slices_go_is_told(run: "Run", api: "API") -> None:
+def test_the_time_when_its_slices_are_removed_is_shown(run: "Run", api: "API") -> None:
     for hours, told in ((252, "in 10d, unless the driver comes back"), (-1, "now, unless the driver comes back")):
         wipe = (datetime.now(UTC) + timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
         api.put(f"{VIEWS}/drivers/{GPU}", DRIVER | {"status": DRIVER["status"] | {"wipeAt": wipe}})

@@ -29,7 +29,7 @@ USER = {"resource": "pods", "name": "train", "uid": "u1"}
 CLAIM = {"status": {"allocation": {"devices": {"results": [RESULT]}}, "reservedFor": [USER]}}
 
 
-def test_a_slice_shows_its_devices_and_who_holds_them(run: "Run", api: "API") -> None:
+def test_a_slice_shows_its_devices_and_their_holders(run: "Run", api: "API") -> None:
     api.put("/apis/resource.k8s.io/v1/resourceslices/s", SLICE)
     api.put("/apis/resource.k8s.io/v1/namespaces/team/resourceclaims/c", CLAIM)
     assert run("describe", "resourceslice/s", "--show-events=false") == 0, run.err

@@ -45,7 +45,7 @@ async def test_a_method_that_is_not_there_is_unimplemented() -> None:
     assert isinstance(await no_such_method(Server()), Failed)
 
 
-def test_fields_without_a_name_are_told_of() -> None:
+def test_unknown_fields_are_a_finding() -> None:
     strange = pb.DevicePluginOptions.FromString(b"\x78\x01")
     found = known_fields([pb.Empty(), strange])
     assert found == Warned("DevicePluginOptions has unknown fields: number 15")

@@ -4,7 +4,7 @@ from devlet.sanity.report import Report
 from devlet.sanity.reports import text
 
 
-def test_findings_are_told_with_rule_and_how_to_see_them(report: Report) -> None:
+def test_findings_are_shown_with_their_rule_and_how_to_reproduce_them(report: Report) -> None:
     page = text.render(report)
     assert page.startswith("The driver could not be tested: it ended\n\nDP-X-2 failed: It is <good>\n  seen: a <b> & ")
     rule = "  rule: be good\n  source: the law, https://law.example/?a&b\n"
