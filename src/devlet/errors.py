@@ -10,17 +10,17 @@ DevletError
 ├── Forbidden              the user or administrator: understood, but not allowed (403)
 ├── NotFound               the caller: no such object or resource (404)
 ├── AlreadyExists          the caller: the name is taken (409)
-├── Conflict               the caller: somebody wrote first, read again (409, retryable)
+├── Conflict               the caller: another writer was first, read again (409, retryable)
 │   └── Overlapping            the scheduler: another one allocated the same devices
 ├── Expired                the caller: that version is gone, list again (410)
-├── Unavailable            nobody: try again later (503, 504, retryable)
-│   └── TooManyRequests        not so much, or not now (429)
-├── NotAllocated           nobody: devices do not suffice, or not now; the pod is refused
-├── NotPrepared            nobody: claims of a pod are not prepared, or not unprepared, yet; tried again
-├── NotCreated             the driver's author, or nobody: the runtime cannot make a container; tried again
+├── Unavailable            no one: try again later (503, 504, retryable)
+│   └── TooManyRequests        too many requests for now (429)
+├── NotAllocated           no one: there are not enough devices now; the pod is refused
+├── NotPrepared            no one: claims of a pod are not prepared or unprepared yet; retried
+├── NotCreated             the driver's author, or no one: the runtime cannot create a container; retried
 ├── PluginError            the plugin's author: its process, socket or answer
 │   ├── PluginUnavailable      not connected, or too slow (retryable)
-│   └── PluginRefused          it answered with an error of its own, or with nonsense
+│   └── PluginRefused          it answered with an error of its own, or with an invalid response
 │       └── PluginUnimplemented    it does not have the service or method that was called
 ├── InUse                  the operator: another process holds it
 └── StateCorrupt           the operator: a file on this node is damaged or not ours
@@ -35,11 +35,11 @@ MAX_CAUSES = 1_000  # of one error; further ones are not listed
 
 
 class DevletError(Exception):
-    """Base of all errors with a meaning. The text is complete and for people."""
+    """Base of all errors that are raised on purpose. The text is complete and written for people."""
 
 
 class InvalidInput(DevletError):
-    """Wrong in itself: the same input can never succeed."""
+    """The input is wrong in itself: the same input can never succeed."""
 
 
 class Cause(NamedTuple):
@@ -69,7 +69,7 @@ class InvalidObject(InvalidInput):
 
 
 class InvalidSelector(InvalidInput):
-    """A CEL expression that does not compile. The text is the one that Kubernetes gives."""
+    """A CEL expression does not compile. The text is the one that Kubernetes gives."""
 
 
 class UnsupportedPatch(InvalidInput):
@@ -77,7 +77,7 @@ class UnsupportedPatch(InvalidInput):
 
 
 class TooLarge(InvalidInput):
-    """Bigger than the limit that the text names."""
+    """Something is larger than the limit that the text names."""
 
 
 class ResourceError(DevletError):
@@ -91,19 +91,19 @@ class ResourceError(DevletError):
 
 
 class Forbidden(ResourceError):
-    """Understood and well formed, but not allowed."""
+    """The request is understood and well formed, but not allowed."""
 
 
 class NotFound(ResourceError):
-    """There is no such object, or no such resource."""
+    """The object or the resource does not exist."""
 
 
 class AlreadyExists(ResourceError):
-    """An object of that name exists."""
+    """An object of that name already exists."""
 
 
 class Conflict(ResourceError):
-    """Somebody else wrote first, or a precondition does not hold: read again and retry."""
+    """Another writer was first, or a precondition does not hold: read again and retry."""
 
 
 class Overlapping(Conflict):
@@ -111,7 +111,7 @@ class Overlapping(Conflict):
 
 
 class Expired(ResourceError):
-    """The version asked for is no longer kept; `fresh_continue` goes on from the newest one."""
+    """The requested version is no longer kept; `fresh_continue` continues from the newest one."""
 
     def __init__(self, message: str, *, fresh_continue: str = "") -> None:
         super().__init__(message)
@@ -119,7 +119,7 @@ class Expired(ResourceError):
 
 
 class Unavailable(DevletError):
-    """Not now. `retry_after` is in seconds."""
+    """The request cannot be served now. `retry_after` is in seconds."""
 
     def __init__(self, message: str, *, retry_after: float = 1.0) -> None:
         super().__init__(message)
@@ -127,16 +127,16 @@ class Unavailable(DevletError):
 
 
 class TooManyRequests(Unavailable):
-    """Refused for now, to spare the server or something that a budget protects."""
+    """The request is refused for now, to protect the server or what a disruption budget protects."""
 
 
 class NotAllocated(DevletError):
-    """The devices that a container asks for cannot be given to it."""
+    """The devices that a container requests cannot be allocated to it."""
 
 
 class NotPrepared(DevletError):
-    """The claims of a pod cannot be prepared, or unprepared, as things are. `drivers` are those that it is due to,
-    `contested` what other claims still have: the pod's claim, the device, and the claim that has it."""
+    """The claims of a pod cannot be prepared or unprepared now. `drivers` are the drivers that cause this. `contested`
+    lists devices that other claims still hold: the pod's claim, the device, and the claim that holds it."""
 
     def __init__(
         self, message: str, *, drivers: Iterable[str] = (), contested: Iterable[tuple[str, str, str]] = ()
@@ -147,11 +147,11 @@ class NotPrepared(DevletError):
 
 
 class NotCreated(DevletError):
-    """The runtime cannot make a container with what it is to get, as things are: CreateContainerError in its status."""
+    """The runtime cannot create a container with its devices now, which shows as CreateContainerError in its status."""
 
 
 class PluginError(DevletError):
-    """`plugin` is what it serves: a resource name, or a driver's name."""
+    """An error of a plugin, which is named by the resource or driver that it serves."""
 
     def __init__(self, plugin: str, message: str) -> None:
         super().__init__(f"plugin {plugin}: {message}")
@@ -160,24 +160,24 @@ class PluginError(DevletError):
 
 
 class PluginUnavailable(PluginError):
-    """Its process or socket is gone, or it did not answer in time."""
+    """The plugin's process or socket is gone, or it did not answer in time."""
 
 
 class PluginRefused(PluginError):
-    """It answered, and the answer is an error or makes no sense."""
+    """The plugin answered with an error or with an invalid response."""
 
 
 class PluginUnimplemented(PluginRefused):
-    """It says that it does not have the service or method: the same call can never succeed, another one may."""
+    """The plugin does not implement the service or method: the same call can never succeed, but another one may."""
 
 
 class InUse(DevletError):
-    """Another process holds what we need exclusively; the text says which."""
+    """Another process holds what we need exclusively; the text names it."""
 
 
 class StateCorrupt(DevletError):
-    """A file on this node is damaged, or was written by something else. It is left untouched. `problem` is what is
-    wrong, without the file's name and what to do."""
+    """A file on this node is damaged, or was not written by devlet. It is left untouched. `problem` says what is wrong,
+    without the file's name and what to do."""
 
     def __init__(self, message: str, *, problem: str = "") -> None:
         super().__init__(message)

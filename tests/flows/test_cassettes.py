@@ -186,7 +186,7 @@ async def test_nothing_is_left_by_one_that_ends_and_one_that_was_killed_is_no_hi
             await node.until_healthy("example.com/buzzer", 1)
             assert await devlet("drift", file, "live", "--root", node.root) == "no differences\n"
             told = await devlet("play", file, "--root", node.root, code=1)
-            assert told.startswith("error: driver led.example.com runs on this node already: end it, or play")
+            assert told.startswith("error: driver led.example.com runs on this node already: stop it, or play")
     assert await node.items(SLICES) == []
     assert files(node.root) == before
 

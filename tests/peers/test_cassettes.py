@@ -110,7 +110,7 @@ async def test_what_is_played_on_a_real_cluster_is_captured_from_it_read_only(
                 "create", "-f", "-", stdin='{"kind":"Node","apiVersion":"v1","metadata":{"name":"n2"}}'
             )
             told = await devlet("capture", "--kubeconfig", viewer, code=1)
-            assert told == "error: there are 2 nodes, say which one with --node NAME: n1, n2\n"
+            assert told == "error: the cluster has 2 nodes: choose one with --node: n1, n2\n"
             assert await devlet("drift", file, "live", "--kubeconfig", viewer, "--node", NODE) == "no differences\n"
         assert (await read(server, "resourceslices"))["items"] == []
     answer = await server.kubectl("auth", "can-i", "create", "resourceslices.resource.k8s.io", user=VIEWER)

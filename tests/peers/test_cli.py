@@ -194,7 +194,7 @@ async def test_claims_and_slices_have_our_tables_and_drivers_are_for_nodes(clust
     slices = await devlet(cluster, "get", "slices", "--no-headers")
     assert slices.stdout.split()[5:7] == ["1", "0"], slices.stderr
     drivers = await devlet(cluster, "get", "drivers")
-    assert (drivers.returncode, "it is a view that a devlet has of its node" in drivers.stderr) == (1, True)
+    assert (drivers.returncode, "served only by the devlet on that machine" in drivers.stderr) == (1, True)
 
 
 async def test_apply_owns_fields_and_gives_them_up(cluster: ControlPlane) -> None:

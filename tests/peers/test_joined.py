@@ -230,5 +230,5 @@ async def test_a_root_stays_with_its_cluster(cluster: ControlPlane, root: Path) 
         pass
     embedded = await devlet(root, "up")
     assert embedded.returncode == 1
-    assert f"error: root {root} is of a node of {cluster.endpoint}" in embedded.stderr.decode()
+    assert f"error: the node on root {root} belongs to the cluster at {cluster.endpoint}" in embedded.stderr.decode()
     await cluster.kubectl("delete", "node", NODE, "--wait=true")

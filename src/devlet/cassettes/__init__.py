@@ -1,4 +1,4 @@
-"""Cassettes: one file with what the drivers of a node publish, to be played where there is no such hardware.
+"""Cassettes: files with what the drivers of a node publish, to be played on machines without that hardware.
 
-`cassette` has the values, `cassette_file` reads and writes, `recording` makes one from what a node shows, `drift`
-compares two, `player` serves one as virtual drivers, `library` finds those that are shipped."""
+`cassette` has the values and `cassette_file` reads and writes them. `recording` creates a cassette from what a node
+shows, `drift` compares two, `player` serves one as virtual drivers, and `library` finds those that devlet ships."""

@@ -1,6 +1,6 @@
-"""What this machine has of what containers got elsewhere: nodes, files and interfaces that are not here are left out.
+"""Leaves out device nodes, files and interfaces of a recording that this machine does not have.
 
-A runtime refuses a container that is to get a device node which is not there; with what is left it can start.
+A runtime cannot start a container with a device node that does not exist; with what remains it can.
 """
 
 import os
@@ -39,7 +39,7 @@ def present_grant(grant: Grant, exists: Exists = os.path.lexists) -> Grant:
 
 
 def absent_of_edits(edits: ContainerEdits, exists: Exists = os.path.lexists) -> list[str]:
-    """Their names, for people."""
+    """Return the names of what is left out, for messages."""
     return list(_lost(set(_of_edits(edits)) - set(_of_edits(present_edits(edits, exists)))))
 
 
@@ -48,7 +48,7 @@ def absent_of_grant(grant: Grant, exists: Exists = os.path.lexists) -> list[str]
 
 
 def _is_there(node: DeviceNode, exists: Exists) -> bool:
-    """With a type and a number it is made, whether the host has it or not."""
+    """Return whether a node can be used: one with a type and number is created, whether it exists or not."""
     return bool(node.type and node.major) or exists(node.host_path or node.path)
 
 

@@ -1,7 +1,7 @@
-"""What is on a cassette: the drivers of one node with their pools, device plugins with their lists, CDI specs.
+"""The content of a cassette: the drivers of one node with their pools, device plugins with their lists, CDI specs.
 
-Devices and counters are as in the API. What a claim or a container gets with a device is on it only as far
-as it was seen. Such texts may have placeholders, which are filled when it is played (`placeholders`).
+Devices and counters are as in the API. What a claim or a container gets with a device is included only as far as it
+was recorded. Such strings may contain placeholders, which are filled when the cassette is played (`placeholders`).
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ KIND: Final = "Cassette"
 CLUSTER: Final = "cluster"  # a source
 HEALTHY: Final = "Healthy"
 OWN_POOL: Final = "{node}"
-"""The name of a pool that is named after its node, whatever that is."""
+"""The name of a pool that is named after its node."""
 
 
 class _Part(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, rename="camel"):
@@ -43,7 +43,7 @@ class _Part(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True,
 
 
 class Metadata(_Part, frozen=True):
-    """`source` is who was asked: devlet, cluster, or nobody."""
+    """About the cassette. `source` is what was recorded: devlet, cluster, or empty."""
 
     name: str = ""
     description: str = ""
@@ -54,8 +54,8 @@ class Metadata(_Part, frozen=True):
 
 
 class Pool(_Part, frozen=True):
-    """All slices of a pool as one. Its devices are on the node: others do not come and go with it. `incomplete`: not
-    all of its slices were there, so it may have more devices."""
+    """All slices of a pool together, with devices that are on the node. `incomplete` means that slices were missing
+    during the recording, so the pool may have more devices."""
 
     name: str
     devices: tuple[Document, ...] = ()
@@ -64,7 +64,7 @@ class Pool(_Part, frozen=True):
 
 
 class DeviceEdits(_Part, frozen=True):
-    """What containers got with a device. Without names: with any that has no entry of its own."""
+    """What containers got with a device. Without names, it applies to all devices without their own entry."""
 
     container_edits: ContainerEdits
     pool: str = ""
@@ -72,7 +72,7 @@ class DeviceEdits(_Part, frozen=True):
 
 
 class DeviceHealth(_Part, frozen=True):
-    """What the driver said of a device last: Healthy, Unhealthy or Unknown."""
+    """The last health that the driver reported for a device: Healthy, Unhealthy or Unknown."""
 
     pool: str
     device: str
@@ -81,7 +81,7 @@ class DeviceHealth(_Part, frozen=True):
 
 
 class Driver(_Part, frozen=True):
-    """`versions` are those of the services that it registered with; none if nobody knows."""
+    """A DRA driver. `versions` are the services that it registered with; empty if unknown."""
 
     name: str
     versions: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ class Mount(_Part, frozen=True):
 
 
 class Grant(_Part, frozen=True):
-    """What Allocate answered for these devices. Without ids: for any that have no entry of their own."""
+    """What Allocate returned for these devices. Without ids, it applies to all devices without their own entry."""
 
     ids: tuple[str, ...] = ()
     env: Mapping[str, str] = {}
@@ -128,7 +128,7 @@ class Grant(_Part, frozen=True):
 
 
 class Plugin(_Part, frozen=True):
-    """`ids_unknown`: only the number of its devices was seen, their ids are made up."""
+    """A device plugin. `ids_unknown` means that only the number of devices was recorded, and their ids are invented."""
 
     resource: str
     devices: tuple[PluginDevice, ...] = ()

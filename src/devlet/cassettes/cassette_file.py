@@ -1,6 +1,6 @@
-"""A cassette as text, YAML or JSON. Reading is strict, and bounded: it may come from anybody.
+"""A cassette as YAML or JSON text. Reading is strict and bounded, because the text may come from anywhere.
 
-Aliases are refused: with them a few lines can mean gigabytes.
+Aliases are rejected, because with them a few lines can expand to gigabytes.
 """
 
 import json
@@ -17,12 +17,12 @@ from devlet.errors import DevletError, InvalidInput
 
 __all__ = ["MAX_BYTES", "MAX_VALUES", "check_events", "decode", "document", "encode", "read"]
 
-MAX_BYTES: Final = 64 << 20  # enough for as many devices as there may be, each with 32 attributes
+MAX_BYTES: Final = 64 << 20  # enough for the maximum number of devices, each with 32 attributes
 MAX_VALUES: Final = (
-    3_000_000  # keys, texts, numbers, lists and objects: each takes up to half a kilobyte while it is read
+    3_000_000  # keys, strings, numbers, lists and objects: each takes up to half a kilobyte while it is read
 )
 MAX_DEPTH: Final = 50
-_TOLD: Final = 10  # problems in one error
+_SHOWN: Final = 10  # problems in one error
 
 _SafeLoader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _SafeDumper: type[Any] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -32,12 +32,12 @@ _ENDS = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
 
 
 def read(path: Path) -> Cassette:
-    """InvalidInput if it is not a good cassette; the text says what is wrong, and where."""
+    """Read a cassette. Raises InvalidInput, with what is wrong and where, if it is not valid."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except OSError as e:
-        raise InvalidInput(f"{path}: {e.strerror or e}") from e
+        raise InvalidInput(f"cannot read {path}: {e.strerror or e}") from e
     try:
         return decode(content)
     except DevletError as e:
@@ -46,38 +46,38 @@ def read(path: Path) -> Cassette:
 
 def decode(content: bytes) -> Cassette:
     if len(content) > MAX_BYTES:
-        raise InvalidInput(f"larger than {MAX_BYTES >> 20} MiB, which no cassette is")
+        raise InvalidInput(f"larger than {MAX_BYTES >> 20} MiB, the limit for a cassette")
     found = _parsed(content)
     if _values(found) > MAX_VALUES:
-        raise InvalidInput(f"more than {MAX_VALUES} values, which no cassette has")
+        raise InvalidInput(f"more than {MAX_VALUES} values, the limit for a cassette")
     _check_head(found)
     try:
         cassette = msgspec.convert(found, type=Cassette)
     except msgspec.ValidationError as e:
         raise InvalidInput(str(e).replace("`$.", "`").replace("`$`", "the cassette")) from e
-    if told := list(problems(cassette)):
-        more = f"; and {len(told) - _TOLD} more" if len(told) > _TOLD else ""
-        raise InvalidInput("; ".join(told[:_TOLD]) + more)
+    if found_problems := list(problems(cassette)):
+        more = f"; and {len(found_problems) - _SHOWN} more" if len(found_problems) > _SHOWN else ""
+        raise InvalidInput("; ".join(found_problems[:_SHOWN]) + more)
     return cassette
 
 
 def document(cassette: Cassette) -> dict[str, Any]:
-    """As it is written, the head first."""
+    """Return the document as it is written, with apiVersion, kind, metadata and node first."""
     found: dict[str, Any] = msgspec.to_builtins(cassette)
     head = {"apiVersion": API_VERSION, "kind": KIND, "metadata": found.get("metadata", {}), "node": found["node"]}
     return {key: value for key, value in (head | found | head).items() if value not in ({}, [])}
 
 
 def encode(cassette: Cassette, *, as_json: bool = False) -> bytes:
-    """InvalidInput if nobody could read it."""
-    if told := list(problems(cassette)):
-        raise InvalidInput("; ".join(told[:_TOLD]))
+    """Encode a cassette. Raises InvalidInput if it could not be read back."""
+    if found_problems := list(problems(cassette)):
+        raise InvalidInput("; ".join(found_problems[:_SHOWN]))
     found = document(cassette)
     if _values(found) > MAX_VALUES:
-        raise InvalidInput(f"the cassette has more than {MAX_VALUES} values, nobody could read it")
+        raise InvalidInput(f"the cassette has more than {MAX_VALUES} values, the limit for reading it")
     content = _json(found) if as_json else _yaml(found)
     if len(content) > MAX_BYTES:
-        raise InvalidInput(f"the cassette is larger than {MAX_BYTES >> 20} MiB, nobody could read it")
+        raise InvalidInput(f"the cassette is larger than {MAX_BYTES >> 20} MiB, the limit for reading it")
     return content
 
 
@@ -91,7 +91,7 @@ def _yaml(found: Any) -> bytes:
 
 
 def _values(found: Any) -> int:
-    """As many as `check_events` counts."""
+    """Count the values as `check_events` does."""
     count, rest = 0, [found]
     while rest:
         value = rest.pop()
@@ -110,7 +110,7 @@ def _parsed(content: bytes) -> Any:
             json.loads(content, object_pairs_hook=_check_keys)
             return msgspec.json.decode(content)
         except (ValueError, RecursionError):
-            pass  # may still be YAML, or its errors say more
+            pass  # it may still be YAML, whose errors name the line
     try:
         check_events(content)
         return yaml.load(content, Loader=_Loader)
@@ -123,11 +123,11 @@ def _parsed(content: bytes) -> Any:
 
 def _check_keys(pairs: list[tuple[str, Any]]) -> None:
     if len({key for key, _ in pairs}) < len(pairs):
-        raise ValueError("a key is twice")
+        raise ValueError("duplicate key")
 
 
 def check_events(content: bytes, most: int = MAX_VALUES) -> None:
-    """Before anything is built: libyaml does that by recursion, and ends the process where it is too deep."""
+    """Check limits before values are built, because libyaml recurses and crashes on documents nested too deeply."""
     depth = count = 0
     for event in yaml.parse(content, Loader=_SafeLoader):
         if isinstance(event, yaml.AliasEvent):
@@ -135,31 +135,31 @@ def check_events(content: bytes, most: int = MAX_VALUES) -> None:
         depth += isinstance(event, _STARTS) - isinstance(event, _ENDS)
         count += isinstance(event, _VALUES)
         if count > most:
-            raise yaml.YAMLError(f"more than {most} values, which no cassette has")
+            raise yaml.YAMLError(f"more than {most} values, the limit for a cassette")
         if depth > MAX_DEPTH:
             raise yaml.YAMLError(f"nested more than {MAX_DEPTH} levels deep")
 
 
 def _check_head(found: Any) -> None:
-    """First of all, so that what is something else, or newer, is told apart from what is damaged."""
+    """Check apiVersion and kind first, so that other or newer files are not reported as damaged."""
     if not isinstance(found, dict):
         raise InvalidInput(f"not a cassette: expected an object with apiVersion {API_VERSION} and kind {KIND}")
     if found.get("kind") != KIND:
         raise InvalidInput(f"not a cassette: kind is {str(found.get('kind'))[:100]!r}, expected {KIND!r}")
     if found.get("apiVersion") != API_VERSION:
         version = str(found.get("apiVersion"))[:100]
-        raise InvalidInput(f"apiVersion {version!r} is not known to this devlet, only {API_VERSION!r}")
+        raise InvalidInput(f"apiVersion {version!r} is not supported, expected {API_VERSION!r}")
 
 
 class _Loader(_SafeLoader):  # type: ignore[misc]
-    """Dates are texts, and `1:30` is no number."""
+    """A loader for which dates and `1:30` are strings."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Keys are the texts that stand there, each once."""
+        """Build a mapping whose keys are strings as written, without duplicates."""
         seen = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode) or key.value in seen:
-                raise yaml.MarkedYAMLError(problem="a key is twice, or no text", problem_mark=key.start_mark)
+                raise yaml.MarkedYAMLError(problem="a key is a duplicate, or not a string", problem_mark=key.start_mark)
             seen.add(key.value)
             key.tag = "tag:yaml.org,2002:str"
         made: dict[Any, Any] = super().construct_mapping(node, deep)

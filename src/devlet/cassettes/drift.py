@@ -1,8 +1,8 @@
-"""How two cassettes differ: devices that came or went, and what changed about those that are on both.
+"""The differences of two cassettes: devices that were added or removed, and changes to devices in both.
 
-What only one of them can know is no difference: ids of devices where the other has only their number, versions and
-what containers get where nobody looked. Amounts are compared as amounts, names with the driver's domain or without are
-the same, and so are pools that are named after their node.
+What only one of them can know is not a difference: for example, ids of devices of which the other has only the number,
+or what containers get if that was not recorded. Amounts are compared by value. Names are equal with and without the
+driver's domain, and so are pools that are named after their node.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -48,8 +48,8 @@ class Change(StrEnum):
 
 
 class Difference(Struct, frozen=True, omit_defaults=True):
-    """`object` is what it is about, as `driver NAME` or `device DRIVER/POOL/NAME`. `field` is empty if the whole of it
-    came or went. A value that is not there is None."""
+    """A difference. `object` names what differs, as in `driver NAME` or `device DRIVER/POOL/NAME`. `field` is empty if
+    all of it was added or removed. A missing value is None."""
 
     change: Change
     object: str
@@ -62,7 +62,7 @@ Differences = Iterator[Difference]
 
 
 def differences(before: Cassette, after: Cassette) -> list[Difference]:
-    """By driver and plugin, each in the order of its devices."""
+    """Return the differences by driver and plugin, each in the order of its devices."""
     return [
         *_drivers(_comparable_drivers(before, after), _comparable_drivers(after, before)),
         *_plugins(_comparable_plugins(before, after), _comparable_plugins(after, before)),
@@ -71,13 +71,13 @@ def differences(before: Cassette, after: Cassette) -> list[Difference]:
 
 
 def _comparable_drivers(cassette: Cassette, other: Cassette) -> Sequence[Driver]:
-    """A cluster knows drivers by their slices only."""
+    """Return the drivers that the other recording could contain: a cluster knows only drivers with slices."""
     seen = {driver.name for driver in other.drivers}
     return [d for d in cassette.drivers if d.pools or d.name in seen or not _is_cluster(other)]
 
 
 def _comparable_plugins(cassette: Cassette, other: Cassette) -> Sequence[Plugin]:
-    """A cluster knows plugins by the numbers of their devices only."""
+    """Return the plugins that the other recording could contain: a cluster knows only plugins with devices."""
     seen = {plugin.resource for plugin in other.plugins}
     return [p for p in cassette.plugins if p.devices or p.resource in seen or not _is_cluster(other)]
 
@@ -115,7 +115,7 @@ def _counters(where: str, before: Pool, after: Pool) -> Differences:
 
 
 def _unless_lost(difference: Difference, before: Pool, after: Pool) -> Differences:
-    """What an incomplete pool lacks may be in a slice that was not there."""
+    """Drop a difference if an incomplete pool lacks the device, which may be in a missing slice."""
     if not (after if difference.change is Change.REMOVED else before).incomplete:
         yield difference
 
@@ -140,18 +140,18 @@ def _devices(before: Driver, after: Driver, old_pool: Pool, new_pool: Pool) -> D
 
 
 def _health(driver: Driver, pool: str, device: str) -> str:
-    """What a driver says about it in words may be different each time."""
+    """Return the health of a device, without its message, which may differ each time."""
     return next((each.health for each in driver.health if (each.pool, each.device) == (pool, device)), UNKNOWN)
 
 
 def _filled(seen: ContainerEdits, device: str) -> Document:
-    """As it is for this device: with or without a placeholder is the same."""
+    """Return the edits for this device, with placeholders filled."""
     found: Document = msgspec.to_builtins(changed(seen, lambda text: filled(text, edits.names(device))))
     return found
 
 
 def _flat(device: Document, driver: str) -> Document:
-    """Attributes and capacities each as a field of its own."""
+    """Return each attribute and capacity as a separate field."""
     found: Document = {}
     for key, value in device.items():
         if key in _KEYED:
@@ -220,7 +220,7 @@ def _granted(plugin: Plugin, id: str) -> Document:
 
 def _specs(before: Cassette, after: Cassette) -> Differences:
     if _is_cluster(before) or _is_cluster(after):
-        return  # it has none of them
+        return  # it cannot have recorded them
     for name, old, new in _pairs(_cdi_devices(before), _cdi_devices(after)):
         if old is None or new is None:
             yield _whole(f"cdi {name}", old, new)
@@ -236,7 +236,7 @@ def _cdi_devices(cassette: Cassette) -> dict[str, Document]:
     }
 
 
-# What they have in common
+# Shared
 
 
 def _pairs(before: Mapping[str, T], after: Mapping[str, T]) -> Iterator[tuple[str, T | None, T | None]]:
@@ -255,7 +255,7 @@ def _whole(where: str, before: Any, after: Any) -> Difference:
 
 
 def _size(whole: Any) -> str | None:
-    """How many devices came or went with it."""
+    """Return how many devices were added or removed with it."""
     match whole:
         case Driver(pools=pools):
             count = sum(len(pool.devices) for pool in pools)
@@ -277,7 +277,7 @@ def _field(where: str, name: str, before: Any, after: Any) -> Differences:
 
 
 def _normal(value: Any) -> Any:
-    """Amounts by what they are worth, lists without an order that counts, and null the same as not there."""
+    """Return a comparable form: amounts by value, unordered lists sorted, and null like a missing value."""
     match value:
         case dict():
             return {key: _member(key, each) for key, each in value.items() if each is not None}

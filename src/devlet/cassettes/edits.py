@@ -1,7 +1,7 @@
-"""What a container gets with a device of a claim: from what was seen for some devices to what is played for others.
+"""What a container gets with a device of a claim, derived for all devices from what was recorded for some.
 
-As with `grants`: edits that explain all that was seen are kept with placeholders. A device of which nothing is known
-gets a variable with its name.
+As in `grants`, edits that match everything recorded are kept as a template with placeholders. A device for which
+nothing was recorded gets a variable with its name.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,7 +26,7 @@ _NOTHING_KNOWN: Final = ContainerEdits(env=(f"DEVICE_{VARIABLE}={DEVICE}",))
 
 
 class Given(NamedTuple):
-    """A device, and the claim that it is for."""
+    """A device and the claim to which it is allocated."""
 
     pool: str
     device: str
@@ -34,7 +34,7 @@ class Given(NamedTuple):
 
 
 def summarised(seen: Iterable[DeviceEdits]) -> tuple[DeviceEdits, ...]:
-    """One without names if it explains them all."""
+    """Return a single template if it matches all recorded edits, or else the edits themselves."""
     found = {(each.pool, each.device): each for each in seen}
     templates = [_template(each) for each in found.values()]
     if templates and all(template == templates[0] for template in templates):
@@ -51,13 +51,13 @@ def for_device(driver: Driver, given: Given) -> ContainerEdits:
 
 
 def known(driver: Driver, pool: str, device: str) -> ContainerEdits | None:
-    """With placeholders. None if nothing was seen."""
+    """Return the edits of a device, with placeholders; None if nothing was recorded."""
     found = {(each.pool, each.device): each.container_edits for each in driver.prepared}
     return found.get((pool, device), found.get(("", "")))
 
 
 def names(device: str) -> dict[str, str]:
-    """What stands for it."""
+    """Return the placeholders that stand for a device."""
     return {DEVICE: device, VARIABLE: variable(device)}
 
 
@@ -70,5 +70,5 @@ def _for(template: ContainerEdits, values: Mapping[str, str]) -> ContainerEdits:
 
 
 def _is_sure(template: ContainerEdits, seen: int) -> bool:
-    """What was seen once may be the same for all devices or not: a node that does not name its device."""
+    """Return whether the template holds for all devices. Seen once, a node that does not name its device may not."""
     return seen > 1 or all(DEVICE in node.path for node in template.device_nodes)

@@ -1,7 +1,7 @@
-"""What a device plugin's Allocate grants: from what was seen for some devices to what is played for others.
+"""What a device plugin's Allocate returns, derived for all devices from what was recorded for some.
 
-If one answer explains all that was seen, it is kept with placeholders, and holds for any devices. If not, answers are
-kept as they were, and played for the same devices; others get a variable with their ids.
+If one response matches everything recorded, it is kept as a template with placeholders and applies to all devices. If
+not, responses are kept as they were and played for the same devices; others get a variable with their ids.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ _MAPS: Final = ("env", "annotations")
 
 
 def summarised(seen: Iterable[Grant]) -> tuple[Grant, ...]:
-    """One without ids if it explains them all."""
+    """Return a single template if it matches all recorded grants, or else the grants themselves."""
     found = {tuple(sorted(grant.ids)): grant for grant in seen if grant.ids}
     if not found:
         return ()
@@ -32,7 +32,7 @@ def summarised(seen: Iterable[Grant]) -> tuple[Grant, ...]:
 
 
 def for_devices(plugin: Plugin, ids: Sequence[str]) -> Grant:
-    """What is known for exactly these, for each of them, for any; or else a variable that names them."""
+    """Return the grant recorded for exactly these devices, for any, or for each of them; or else name them."""
     known = {tuple(sorted(grant.ids)): grant for grant in plugin.grants}
     if (exact := known.get(tuple(sorted(ids)))) and exact.ids:
         return exact
@@ -66,7 +66,8 @@ def _value(text: str, ids: Sequence[str]) -> str:
 
 
 def _is_sure(template: Grant, seen: int) -> bool:
-    """What was seen once may be the same for all devices or not: a node or file that does not name its device."""
+    """Return whether the template holds for all devices. Seen once, a node or file that does not name its device may
+    not."""
     if seen > 1:
         return True
     of_devices = [_text(entry) for name in _LISTS for entry in getattr(template, name)]
@@ -89,14 +90,14 @@ def _for(template: Grant, ids: Sequence[str]) -> Grant:
 
 
 def _filled(entry: Any, ids: Sequence[str]) -> Iterator[Any]:
-    """Once for each device if it names one."""
+    """Fill an entry, once for each device if it names one."""
     joined = ",".join(ids)
     for id in ids if ID in _text(entry) else ("",):
         yield changed(entry, lambda text, id=id: filled(text, {ID: id, IDS: joined}))  # type: ignore[misc]
 
 
 def _joined(grants: Sequence[Grant], ids: Sequence[str]) -> Grant:
-    """Of several devices: lists one after the other, each entry once; texts with commas where they differ."""
+    """Join the grants of several devices: concatenate lists without duplicates, and join strings with commas."""
     found: dict[str, Any] = {}
     for name in _LISTS:
         entries = [entry for grant in grants for entry in getattr(grant, name)]
@@ -112,7 +113,7 @@ def _texts(texts: Iterable[str | None]) -> str:
 
 
 def _normal(grant: Grant) -> object:
-    """As it counts: neither the order of entries does, nor that of ids in a text."""
+    """Return a comparable form, in which neither the order of entries nor that of ids in a string matters."""
     lists = [sorted(_encoded(entry) for entry in getattr(grant, name)) for name in _LISTS]
     maps = [{key: sorted(text.split(",")) for key, text in getattr(grant, name).items()} for name in _MAPS]
     return lists, maps

@@ -1,4 +1,4 @@
-"""The cassettes that are shipped, by name. They were made by hand from public lists of attributes."""
+"""The cassettes that devlet ships, by name. They were written by hand from public lists of attributes."""
 
 from importlib import resources
 from pathlib import Path
@@ -19,17 +19,17 @@ def names() -> list[str]:
 
 
 def shipped(name: str) -> Cassette:
-    """NotFound if there is none of that name."""
+    """Return a shipped cassette. Raises NotFound if none has that name."""
     if name not in names():
-        raise NotFound(f"there is no cassette {name!r} among those that are shipped: {', '.join(names())}")
+        raise NotFound(f"devlet ships no cassette {name!r}, only {', '.join(names())}")
     return decode(resources.files(__package__).joinpath("library", name + _SUFFIX).read_bytes())
 
 
 def opened(text: str) -> Cassette:
-    """A file; or, if there is none and it is no path, one that is shipped."""
+    """Read a file, or else return a shipped cassette if the text is not a path."""
     path = Path(text)
     if "/" not in text and not path.exists() and text in names():
         return shipped(text)
     if not path.exists() and "/" not in text:
-        raise InvalidInput(f"{text}: there is no such file, nor a cassette of that name: {', '.join(names())}")
+        raise InvalidInput(f"{text}: no such file; devlet ships the cassettes {', '.join(names())}")
     return read(path)

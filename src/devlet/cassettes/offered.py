@@ -1,4 +1,4 @@
-"""Which resources a node has already. A device plugin does not say whose it is, and its socket may have any name."""
+"""The resources that a node already has. A device plugin cannot be asked, and its socket may have any name."""
 
 from collections.abc import Set
 from pathlib import Path
@@ -15,7 +15,7 @@ from devlet.objects.values.quantity import Quantity
 __all__ = ["STATUS_LATE", "offered"]
 
 STATUS_LATE: Final = 15.0  # seconds; a kubelet writes its status every 10
-_LOOK: Final = 1.0  # seconds between two looks
+_POLL: Final = 1.0  # seconds between two polls
 _SOCKET: Final = "devlet.sock"
 _API_VERSION: Final = f"{VIEWS_GROUP}/v1alpha1"
 _PLUGINS: Final = Resource(Kind("Plugin", "plugins", (_API_VERSION,), namespaced=False), _API_VERSION)
@@ -25,15 +25,16 @@ _GONE: Final = (PluginState.DISCONNECTED, PluginState.AWAITED)
 async def offered(
     resources: Set[str], root: Path, node: str, cluster: Cluster, clock: Clock = SystemClock()
 ) -> Set[str]:
-    """Those of the resources that somebody offers there. A devlet knows; for a kubelet its node's status is read, again
-    and again while that may be late."""
+    """Return which of the resources are already served on the node.
+
+    A devlet is asked directly. For a kubelet, the status of its node is polled as long as it may be out of date."""
     if not resources:
         return set()
     if (root / _SOCKET).exists():
         return resources & await _running(root)
     deadline = clock.monotonic() + STATUS_LATE
     while (found := resources & await _allocatable(node, cluster)) and clock.monotonic() < deadline:
-        await clock.sleep(_LOOK)
+        await clock.sleep(_POLL)
     return found
 
 

@@ -1,12 +1,12 @@
-"""Placeholders in recorded texts, so that what was seen with one device can be played with another.
+"""Placeholders in recorded strings, so that what was recorded for one device can be played for another.
 
     {device} {pool}    the device of a claim            {id}     a device of a plugin; an entry with it is repeated
     {DEVICE}           the same in a variable's name             (GPU_0 for gpu-0)
     {claim.uid}        the claim that it is for         {ids}    all that a container gets, with commas
     {node}             the node that it is played on
 
-What stands in braces and is none of these is left as it is. A name is found only where it stands by itself: the id `0`
-is not found in `/dev/nvidia0`, which is then played as it was seen, for that device alone.
+Other text in braces is left as it is. A name is replaced only as a whole word: the id `0` is not found in
+`/dev/nvidia0`, which is then played unchanged, and only for that device.
 """
 
 import re
@@ -29,12 +29,12 @@ T = TypeVar("T")
 
 
 def variable(name: str) -> str:
-    """As a part of the name of an environment variable."""
+    """Return a name as part of the name of an environment variable."""
     return re.sub("[^A-Za-z0-9]", "_", name).upper()
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
-    """In one go: what is filled in is not looked at again."""
+    """Fill placeholders in a single pass, so that inserted values are not replaced again."""
     if "{" not in text:
         return text
     pattern = "|".join(re.escape(each) for each in values)
@@ -42,7 +42,7 @@ def filled(text: str, values: Mapping[str, str]) -> str:
 
 
 def generalised(text: str, names: Mapping[str, str]) -> str:
-    """`names` are what the placeholders stand for; the longest is looked for first."""
+    """Replace names by their placeholders, the longest name first."""
     for placeholder, name in sorted(names.items(), key=lambda item: -len(item[1])):
         if name:
             text = re.sub(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", placeholder, text)
@@ -50,7 +50,7 @@ def generalised(text: str, names: Mapping[str, str]) -> str:
 
 
 def changed(value: T, change: Callable[[str], str]) -> T:
-    """A value with all its texts changed. Names of members and keys stay."""
+    """Return a value with all its strings changed, except for field names and keys."""
     return msgspec.convert(_changed(msgspec.to_builtins(value), change), type=type(value))
 
 

@@ -1,7 +1,7 @@
-"""A cassette, served: each of its drivers and plugins on the sockets of a node, and its CDI specs in files.
+"""Plays a cassette: its drivers and plugins on the sockets of a node, and its CDI specs in files.
 
-The node may be a devlet or a kubelet: both have the same directories below their root. When the music ends nothing is
-left but what prepared claims need; a real driver leaves its slices, because it comes back after an update.
+The node may be a devlet or a kubelet, which have the same directories below their root. In the end everything is
+removed except for what prepared claims need. A real driver keeps its slices, because it comes back after an update.
 """
 
 import logging
@@ -38,18 +38,18 @@ __all__ = ["Place", "play", "published"]
 
 log = logging.getLogger(__name__)
 
-_LOOK = 0.1  # seconds between two looks
+_POLL = 0.1  # seconds between two polls
 _ASK = registration_client.Settings(dial=1.0, get_info=1.0)
 _REMOVE_TIMEOUT = 5.0  # seconds
-_END_IT = "end it, or play the cassette on another node"
+_STOP_IT = "stop it, or play the cassette on another node"
 
 Part = Callable[..., Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where it is played. `root` is that of a devlet, or /var/lib/kubelet. `strict`: with nodes and files that this
-    machine does not have."""
+    """Where a cassette is played. `root` is that of a devlet, or /var/lib/kubelet. With `strict`, nodes and files that
+    this machine does not have are included."""
 
     node: str
     root: Path
@@ -64,8 +64,10 @@ async def play(
     *,
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """A part: ready when all sockets are served. InvalidInput if something on it cannot be served, InUse if a driver
-    of that name runs there, or a plugin for that resource."""
+    """Play a cassette; ready once all sockets are served.
+
+    Raises InvalidInput if part of it cannot be served, and InUse if one of its drivers or plugins already runs there.
+    """
     await _check_absent({driver.name for driver in cassette.drivers}, place.root / "plugins_registry")
     await _check_not_offered({plugin.resource for plugin in cassette.plugins}, place, cluster)
     async with AsyncExitStack() as stack:
@@ -107,7 +109,7 @@ async def _serving(part: Part, what: str) -> AsyncIterator[None]:
         async with running(part):
             yield
     except* InUse as e:
-        raise InUse(f"{what} runs on this node already: {_END_IT} ({_first(e)})") from e
+        raise InUse(f"{what} runs on this node already: {_STOP_IT} ({_first(e)})") from e
 
 
 def _first(group: BaseExceptionGroup[InUse]) -> InUse:
@@ -116,10 +118,10 @@ def _first(group: BaseExceptionGroup[InUse]) -> InUse:
 
 
 async def _check_absent(names: Set[str], registry: Path) -> None:
-    """An instance may have sockets of any name, and two of them would write the same slices in turn."""
+    """Raise InUse if one of the drivers runs: its sockets may have any name, and both would write the same slices."""
     for socket in _sockets(registry):
         if (name := await _driver_on(socket)) in names:
-            raise InUse(f"driver {name} runs on this node already: {_END_IT} ({socket})")
+            raise InUse(f"driver {name} runs on this node already: {_STOP_IT} ({socket})")
 
 
 def _sockets(registry: Path) -> list[Path]:
@@ -131,33 +133,33 @@ async def _driver_on(socket: Path) -> str:
         async with connected_client(socket, _ASK) as client:
             found = await client.info()
     except DevletError:
-        return ""  # nobody is there, or something else
+        return ""  # there is no driver on this socket
     return found.name if found.type == DRA_PLUGIN else ""
 
 
 async def _check_not_offered(resources: Set[str], place: Place, cluster: Cluster) -> None:
-    """The node would take the devices from the newest plugin, and leave those of the other one."""
+    """Raise InUse if a resource is served, because the node would use only the newest plugin of a resource."""
     for resource in sorted(await offered(resources, place.root, place.node, cluster)):
-        raise InUse(f"device plugin {resource} runs on this node already: {_END_IT}")
+        raise InUse(f"device plugin {resource} runs on this node already: {_STOP_IT}")
 
 
 async def _remove_slices(driver: str, node: str, cluster: Cluster) -> None:
     slices = _slices(driver, node, cluster)
     try:
         for each in await slices.list():
-            with suppress(NotFound, Conflict):  # somebody else has it now
+            with suppress(NotFound, Conflict):  # another driver uses it now
                 await slices.delete(each)
     except DevletError as e:
-        log.warning("slices not removed, the node does it", extra=facts(driver=driver, err=e))
+        log.warning("slices not removed, left to the node", extra=facts(driver=driver, err=e))
 
 
 async def published(cassette: Cassette, node: str, cluster: Cluster, clock: Clock = SystemClock()) -> None:
-    """Until the cluster has as many devices of each driver on this node as are on the cassette."""
+    """Wait until the cluster has as many devices of each driver on this node as the cassette has."""
     counts = {driver.name: sum(len(pool.devices) for pool in driver.pools) for driver in cassette.drivers}
     for name, count in counts.items():
         slices = _slices(name, node, cluster)
         while _devices(await slices.list()) < count:
-            await clock.sleep(_LOOK)
+            await clock.sleep(_POLL)
 
 
 def _slices(driver: str, node: str, cluster: Cluster) -> ServedSlices:
@@ -169,7 +171,7 @@ def _devices(slices: Iterable[Document]) -> int:
 
 
 def _options(driver: Driver, place: Place) -> DraOptions:
-    """With the services that it had, as far as we have them."""
+    """Return options with the recorded services, as far as devlet implements them."""
     services = tuple(service for service in DraService if service in driver.versions)
     return DraOptions(
         node_name=place.node,

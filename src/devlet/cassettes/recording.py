@@ -1,6 +1,6 @@
-"""A cassette from what was found: slices, the views that a devlet has of its node, answers of plugins, CDI specs.
+"""Creates a cassette from slices, the views that a devlet has of its node, responses of plugins, and CDI specs.
 
-Pure functions; who is asked, and how, is `devlet capture`. Names of claims and of pods do not get onto a cassette.
+Pure functions; `devlet capture` collects the input. Names of claims and pods are never recorded.
 """
 
 import re
@@ -61,10 +61,9 @@ class SpecFile:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What there is to make a cassette from. `slices` are those of the node, in the newest version of the API;
-    `capacity` and `allocatable` the node's, where nothing better is known of its plugins; the others are a devlet's
-    views. `health` is what drivers said last, by driver. `answers` are what plugins granted, by resource, with the
-    devices it was for."""
+    """The input of a recording. `slices` are those of the node, in the newest API version. `health` is the last health
+    by driver, and `answers` are the responses of plugins by resource, with their devices. `capacity` and `allocatable`
+    are used for plugins of which nothing else is known. The others are the views of a devlet."""
 
     node: str
     source: str = ""
@@ -95,11 +94,11 @@ def recorded(found: Found, name: str = "") -> Cassette:
 
 
 def remarks(found: Found) -> Iterator[str]:
-    """What does not get onto the cassette and would be missed, in sentences."""
+    """Yield sentences about what the cassette lacks and users would miss."""
     for (driver, pool), specs in _newest(found.slices).items():
         if _lacks_slices(specs):
-            there = f"{len(specs)} of its {_wanted(specs)} slices are there"
-            yield f"pool {pool} of driver {driver} is not complete, devices may be missing: {there}"
+            there = f"{len(specs)} of its {_wanted(specs)} slices exist"
+            yield f"pool {pool} of driver {driver} is incomplete, devices may be missing: {there}"
     amounts = _amounts(found)
     for resource in sorted(_too_many(found, amounts)):
         limit = f"the limit of {MAX_DEVICES} devices on a cassette"
@@ -107,7 +106,7 @@ def remarks(found: Found) -> Iterator[str]:
 
 
 def renamed(cassette: Cassette, node: str) -> Cassette:
-    """Under another name of its node. Its own pools have no name of their own."""
+    """Rename the node of a cassette. Pools named after the node need no change."""
     return msgspec.structs.replace(cassette, node=node)
 
 
@@ -131,7 +130,7 @@ def _drivers(found: Found) -> Iterator[Driver]:
 
 
 def _pools(found: Found) -> dict[str, list[Pool]]:
-    """By driver."""
+    """Return the pools by driver."""
     pools: defaultdict[str, list[Pool]] = defaultdict(list)
     for (driver, _), specs in _newest(found.slices).items():
         pools[driver].append(_pool(found.node, specs))
@@ -139,12 +138,12 @@ def _pools(found: Found) -> dict[str, list[Pool]]:
 
 
 def incomplete(slices: Iterable[Document]) -> list[tuple[str, str]]:
-    """Drivers and names of pools that are being published, or were only in part."""
+    """Return the drivers and names of pools that are not, or not yet, published completely."""
     return [key for key, specs in _newest(slices).items() if _lacks_slices(specs)]
 
 
 def _newest(slices: Iterable[Document]) -> dict[tuple[str, str], list[Document]]:
-    """Specs by driver and name of the pool. Only the slices of its highest generation count."""
+    """Return specs by driver and name of the pool, only from slices of the pool's highest generation."""
     groups: defaultdict[tuple[str, str], list[Document]] = defaultdict(list)
     for each in slices:
         spec = each["spec"]
@@ -177,7 +176,7 @@ def _pool(node: str, specs: Sequence[Document]) -> Pool:
 
 
 def _device(device: Document) -> Document:
-    """Without the times at which taints were added: they are different each time."""
+    """Drop the times at which taints were added, because they differ each time."""
     known = known_members(device, _DEVICE)
     if not known.get("taints"):
         return known
@@ -186,17 +185,17 @@ def _device(device: Document) -> Document:
 
 
 def _health(found: Found, driver: str, pools: Iterable[Pool]) -> Iterator[DeviceHealth]:
-    told = [
+    reports = [
         DeviceHealth(
             _pool_name(found.node, each.pool), each.device, _unless(each.health, HEALTHY), _message(each, found.claims)
         )
         for each in found.health.get(driver, ())
     ]
-    return _still_there(sorted(told, key=lambda each: (natural(each.pool), natural(each.device))), pools)
+    return _still_there(sorted(reports, key=lambda each: (natural(each.pool), natural(each.device))), pools)
 
 
-def _message(told: DeviceHealth, claims: Collection[str]) -> str:
-    return secrets.REDACTED if secrets.is_secret("", told.message) else secrets.without_claims(told.message, claims)
+def _message(report: DeviceHealth, claims: Collection[str]) -> str:
+    return secrets.REDACTED if secrets.is_secret("", report.message) else secrets.without_claims(report.message, claims)
 
 
 def _pool_name(node: str, pool: str) -> str:
@@ -209,7 +208,7 @@ def _still_there(seen: Iterable[Seen], pools: Iterable[Pool]) -> Iterator[Seen]:
 
 
 def _prepared(found: Found) -> dict[str, list[DeviceEdits]]:
-    """By driver, what the CDI devices of claims do to containers."""
+    """Return, by driver, the edits of the CDI devices of claims."""
     by_name = {
         f"{file.spec.kind}={device.name}": file.spec.container_edits + device.container_edits
         for file in found.specs
@@ -261,12 +260,12 @@ def _plugins(found: Found) -> Iterator[Plugin]:
 
 
 def _plugin_health(status: Document) -> str:
-    """A plugin may say what it likes: to a node, what is not Healthy is unhealthy."""
+    """Normalise the health that a plugin reports: a node treats everything but Healthy as unhealthy."""
     return HEALTHY if status.get("health") in (None, "", HEALTHY) else _UNHEALTHY
 
 
 def _unless(value: T, default: T) -> T:
-    """The default itself if it is the same: only then it is left out of a file."""
+    """Return the default object if the options equal it, because only then they are left out of a file."""
     return default if value == default else value
 
 
@@ -277,7 +276,7 @@ def _clean_grant(grant: Grant) -> Grant:
 
 
 def _counted(found: Found) -> Iterator[Plugin]:
-    """A node's status has the numbers of devices, and nothing else of them."""
+    """Yield plugins from a node's status, which has only the number of their devices."""
     amounts = _amounts(found)
     for resource in sorted(amounts.keys() - _too_many(found, amounts)):
         total = amounts[resource]
@@ -288,21 +287,21 @@ def _counted(found: Found) -> Iterator[Plugin]:
 
 
 def _amounts(found: Found) -> dict[str, int]:
-    """Of resources of which nothing better is known."""
+    """Return the amounts of resources of which nothing else is known."""
     known = {each["spec"]["resource"] for each in (*found.devices, *found.plugins)}
     names = [name for name in found.capacity if name not in known and not name_rules.extended_resource_name(name)]
     return {name: total for name in names if (total := _whole(found.capacity[name])) > 0}
 
 
 def _too_many(found: Found, amounts: Mapping[str, int]) -> set[str]:
-    """Those that do not fit any more if small ones go first. Some count bytes, not devices."""
-    room = MAX_DEVICES - len(found.devices) - sum(len(each["spec"].get("devices") or ()) for each in found.slices)
+    """Return the resources that exceed the limit, the largest ones first. Some of them count bytes, not devices."""
+    capacity = MAX_DEVICES - len(found.devices) - sum(len(each["spec"].get("devices") or ()) for each in found.slices)
     left = set()
     for resource, total in sorted(amounts.items(), key=lambda item: item[1]):
-        if total > room:
+        if total > capacity:
             left.add(resource)
         else:
-            room -= total
+            capacity -= total
     return left
 
 
@@ -314,7 +313,7 @@ def _whole(amount: str) -> int:
 
 
 def _specs(found: Found) -> Iterator[Spec]:
-    """Those that are not of a claim. A file with a UID in its name is what a driver wrote for one."""
+    """Return the specs that do not belong to a claim, for which drivers write files with its UID in the name."""
     of_claims = {
         cdi for part in _parts(found) for device in part.get("devices") or () for cdi in device.get("cdiDevices") or ()
     }

@@ -1,6 +1,6 @@
-"""What must hold on a cassette besides its types: names, limits, and that an API server would take its devices.
+"""The rules for a cassette besides its types: names, limits, and devices that an API server would accept.
 
-Names become names of sockets and files when it is played, so nothing is played that was not checked here.
+When a cassette is played, names in it become names of sockets and files, so every cassette is checked first.
 """
 
 from collections import Counter
@@ -27,9 +27,9 @@ from devlet.sdk.values import HEALTHY, UNHEALTHY, UNKNOWN
 
 __all__ = ["MAX_DEVICES", "MAX_DRIVERS", "problems"]
 
-MAX_DRIVERS: Final = 100  # and as many plugins, and CDI specs
+MAX_DRIVERS: Final = 100  # also for plugins and CDI specs
 MAX_POOLS: Final = 100  # of one driver
-MAX_DEVICES: Final = 10_000  # on the whole
+MAX_DEVICES: Final = 10_000  # in total
 _AT_ONCE: Final = 64
 _NUMA_MAX: Final = (1 << 31) - 1
 _HEALTHS: Final = (HEALTHY, UNHEALTHY, UNKNOWN)
@@ -39,11 +39,11 @@ Problems = Iterator[str]
 
 
 def problems(cassette: Cassette) -> Problems:
-    """Sentences that begin with a place, such as `drivers[0].name: …`; none if it is good."""
+    """Yield sentences that begin with a place, such as `drivers[0].name: …`; none if the cassette is valid."""
     counts = list(_counts(cassette))
     yield from counts
     if counts:
-        return  # no need to look at each
+        return  # the rest would take too long to check
     yield from (f"node: {text}" for text in _named(cassette.node, names.dns_subdomain))
     for i, driver in enumerate(cassette.drivers):
         yield from _driver(driver, f"drivers[{i}]")
@@ -81,11 +81,11 @@ def _driver(driver: Driver, path: str) -> Problems:
             yield f"{path}.prepared[{i}]: there is no device {each.device!r} in a pool {each.pool!r}"
         yield from (f"{path}.prepared[{i}].{text}" for text in _edits(each.container_edits))
     yield from _twice(f"{path}.prepared", (f"{each.pool}/{each.device}" for each in driver.prepared))
-    for i, told in enumerate(driver.health):
-        if (told.pool, told.device) not in known:
-            yield f"{path}.health[{i}]: there is no device {told.device[:100]!r} in a pool {told.pool[:100]!r}"
-        if told.health not in _HEALTHS:
-            yield f"{path}.health[{i}].health: {told.health[:100]!r} is none of {', '.join(_HEALTHS)}"
+    for i, report in enumerate(driver.health):
+        if (report.pool, report.device) not in known:
+            yield f"{path}.health[{i}]: there is no device {report.device[:100]!r} in a pool {report.pool[:100]!r}"
+        if report.health not in _HEALTHS:
+            yield f"{path}.health[{i}].health: {report.health[:100]!r} is not one of {', '.join(_HEALTHS)}"
     yield from _twice(f"{path}.health", (f"{each.pool}/{each.device}" for each in driver.health))
 
 
@@ -95,7 +95,7 @@ def _hidden_pool(driver: Driver, node: str, path: str) -> Problems:
 
 
 def _edits(edits: ContainerEdits) -> Problems:
-    """As those of a device in a CDI spec, which they become."""
+    """Check edits like those of a device in a CDI spec, which they become."""
     if edits:
         spec = Spec("", "a.b/c", (CdiDevice("x", edits),))
         found = spec_problems(replace(spec, cdi_version=minimum(spec)))
@@ -103,7 +103,7 @@ def _edits(edits: ContainerEdits) -> Problems:
 
 
 def _pool(driver: Driver, pool: Pool) -> Problems:
-    """As an API server sees its slices; those are made of so few devices that their number is never wrong."""
+    """Check a pool as an API server checks slices, each with so few devices that their number is valid."""
     pieces = [{"sharedCounters": [each]} for each in pool.shared_counters]
     pieces += [{"devices": list(pool.devices[i : i + _AT_ONCE])} for i in range(0, len(pool.devices), _AT_ONCE)]
     for number, piece in enumerate(pieces or [{}]):
@@ -114,7 +114,7 @@ def _pool(driver: Driver, pool: Pool) -> Problems:
 
 
 def _unknown_counters(pool: Pool) -> Problems:
-    """No API server sees this: it knows one slice at a time."""
+    """Check references to counters, which an API server cannot do because it checks one slice at a time."""
     known = {str(each.get("name")): set(each.get("counters") or ()) for each in map(_typed, pool.shared_counters)}
     for i, device in enumerate(pool.devices):
         for each in map(_typed, _typed(device).get("consumesCounters") or ()):
@@ -128,7 +128,7 @@ def _unknown_counters(pool: Pool) -> Problems:
 
 
 def _typed(document: Any) -> Document:
-    """Without members of a wrong type, of which more is told elsewhere."""
+    """Drop fields of a wrong type, which are reported elsewhere."""
     types: dict[str, type] = {"counters": dict, "consumesCounters": list}
     if not isinstance(document, dict):
         return {}
@@ -154,7 +154,7 @@ def _causes(document: Document) -> Iterable[Cause]:
 
 
 def _cause(cause: Cause, offset: int) -> str:
-    """With the place in the pool instead of that in the slice."""
+    """Describe a cause with its place in the pool instead of the slice."""
     field = cause.field.removeprefix("spec.").removeprefix("pool.")
     head, bracket, rest = field.partition("[")
     number, closed, tail = rest.partition("]")
@@ -170,7 +170,7 @@ def _plugin(plugin: Plugin, path: str) -> Problems:
     if any(not id or len(id.encode()) > ID_LENGTH or not id.isprintable() for id in ids):
         yield f"{path}.devices: an id must be printable and have 1 to {ID_LENGTH} bytes"
     for health in sorted({device.health for device in plugin.devices} - set(_PLUGIN_HEALTHS)):
-        yield f"{path}.devices: the health {health[:100]!r} is none of {', '.join(_PLUGIN_HEALTHS)}"
+        yield f"{path}.devices: the health {health[:100]!r} is not one of {', '.join(_PLUGIN_HEALTHS)}"
     if any(not 0 <= node <= _NUMA_MAX for device in plugin.devices for node in device.numa_nodes):
         yield f"{path}.devices: a NUMA node is a number from 0 to {_NUMA_MAX}"
     yield from _twice(f"{path}.devices", ids)
@@ -190,4 +190,4 @@ def _named(name: str, rule: names.Rule) -> Problems:
 def _twice(path: str, given: Iterable[str]) -> Problems:
     for name, count in Counter(given).items():
         if count > 1:
-            yield f"{path}: {name[:100]!r} is there {count} times"
+            yield f"{path}: {name[:100]!r} occurs {count} times"

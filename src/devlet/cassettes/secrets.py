@@ -1,4 +1,4 @@
-"""What must not get onto a cassette, because people pass it on: what looks like credentials, and UIDs of claims."""
+"""What a cassette must not contain, because people share it: anything like credentials, and UIDs of claims."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ _WORDS = re.compile(
     r"(?i)token(?!iz)|secret|password|passwd|passphrase|credential|(?:api|access|private)_?key"
     r"|(?:^|[^a-z])(?:keys?|pass)(?:$|[^a-z])"
 )
-_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # where a word begins in sshKey
+_CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # where a word begins in sshKey
 _VALUES = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----"
     r"|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*"  # a JSON web token
@@ -30,7 +30,7 @@ def is_secret(name: str, value: str) -> bool:
 
 
 def _names_secret(name: str) -> bool:
-    return any(_WORDS.search(each) for each in (name, _HUMPS.sub("_", name)))
+    return any(_WORDS.search(each) for each in (name, _CAMEL_CASE.sub("_", name)))
 
 
 def redacted(env: Mapping[str, str]) -> dict[str, str]:
@@ -38,7 +38,7 @@ def redacted(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def redacted_env(env: Iterable[str]) -> Iterator[str]:
-    """The same for `NAME=VALUE`."""
+    """Redact the secrets in `NAME=VALUE` strings."""
     for each in env:
         name, equals, value = each.partition("=")
         if equals and is_secret(name, value):
@@ -48,7 +48,7 @@ def redacted_env(env: Iterable[str]) -> Iterator[str]:
 
 
 def redacted_args(args: Iterable[str]) -> Iterator[str]:
-    """The same for `--name=VALUE`, and for a VALUE that follows a `--name`."""
+    """Redact the secrets in arguments: in `--name=VALUE`, and in a VALUE that follows a `--name`."""
     option = ""
     for each in redacted_env(args):
         is_option = each.startswith("-")
@@ -57,7 +57,7 @@ def redacted_args(args: Iterable[str]) -> Iterator[str]:
 
 
 def without_claims(value: T, uids: Iterable[str]) -> T:
-    """With a placeholder for each of these UIDs, wherever they stand."""
+    """Replace these UIDs by a placeholder, wherever they occur."""
     known = [re.escape(uid) for uid in uids if len(uid) >= 8]
     if not known:
         return value

@@ -1,7 +1,7 @@
-"""The CDI specs of a cassette, in files that are there while it is played.
+"""The CDI specs of a cassette, in files that exist while it is played.
 
-Several may be played at once, and one may be killed: each holds a lock while it runs, and what belongs to a lock that
-nobody holds is removed by whoever comes next.
+Several cassettes may be played at once, and a player may be killed. So each player holds a lock while it runs, and the
+next one removes files whose lock is not held.
 """
 
 import fcntl
@@ -28,13 +28,15 @@ __all__ = ["spec_files"]
 log = logging.getLogger(__name__)
 
 _PREFIX: Final = "devlet-play-"
-_LOCK: Final = ".lock"  # which no runtime takes for a spec
+_LOCK: Final = ".lock"  # a suffix that runtimes ignore
 
 
 @contextmanager
 def spec_files(specs: Sequence[Spec], directory: Path, *, strict: bool = False) -> Iterator[None]:
-    """Devices that are in somebody else's file are left to that: in two files of a directory they could not be used at
-    all. `strict`: with nodes and files that this machine does not have. InvalidInput if they cannot be written."""
+    """Write the specs, and remove them afterwards. Raises InvalidInput if they cannot be written.
+
+    Devices that another file of the directory defines are left out, because a device defined twice cannot be used. With
+    `strict`, nodes and files that this machine does not have are included."""
     with ExitStack() as stack:
         try:
             _remove_leftovers(directory)
@@ -48,13 +50,13 @@ def spec_files(specs: Sequence[Spec], directory: Path, *, strict: bool = False) 
 
 @contextmanager
 def _owner(directory: Path) -> Iterator[str]:
-    """A prefix of names of files, all of which are removed in the end."""
+    """Yield a prefix for names of files, which are all removed in the end."""
     directory.mkdir(0o755, parents=True, exist_ok=True)
     owner = f"{_PREFIX}{secrets.token_hex(4)}"
     hidden = directory / f".{owner}"
     with _locked(hidden):
         try:
-            hidden.rename(directory / f"{owner}{_LOCK}")  # nobody sees it who could take it for a leftover
+            hidden.rename(directory / f"{owner}{_LOCK}")  # now that it is locked, it cannot look like a leftover
             yield owner
         finally:
             _remove(directory, owner)
@@ -62,7 +64,7 @@ def _owner(directory: Path) -> Iterator[str]:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """BlockingIOError if somebody else has it."""
+    """Lock a file. Raises BlockingIOError if another process has locked it."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -77,11 +79,11 @@ def _remove_leftovers(directory: Path) -> None:
             with _locked(lock):
                 _remove(directory, lock.name.removesuffix(_LOCK))
         except BlockingIOError:
-            pass  # it is being played
+            pass  # its cassette is being played
 
 
 def _remove(directory: Path, owner: str) -> None:
-    """The lock last: without it nobody would know whose the others are."""
+    """Remove the files and then the lock, without which the files could not be recognised as leftovers."""
     for path in directory.glob(f"{owner}-*.json"):
         path.unlink(missing_ok=True)
     (directory / f"{owner}{_LOCK}").unlink(missing_ok=True)
@@ -101,7 +103,7 @@ def _left(spec: Spec, taken: set[str], *, strict: bool) -> Spec | None:
     for device in spec.devices:
         edits = device.container_edits if strict else absent.present_edits(device.container_edits)
         if f"{spec.kind}={device.name}" in taken:
-            log.warning("CDI device is there already", extra=facts(device=f"{spec.kind}={device.name}"))
+            log.warning("CDI device already exists", extra=facts(device=f"{spec.kind}={device.name}"))
         elif edits:
             devices.append(replace(device, container_edits=edits))
     if not devices:
@@ -116,5 +118,5 @@ def _names(directory: Path) -> Iterator[str]:
         try:
             spec = spec_dir.read(path)[1]
         except DevletError:
-            continue  # the node says what is wrong with it
+            continue  # the node reports what is wrong with it
         yield from (f"{spec.kind}={device.name}" for device in spec.devices)

@@ -1,4 +1,4 @@
-"""A driver and a plugin that have what is on a cassette, written with the SDK like any other."""
+"""A driver and a plugin that serve the content of a cassette, written with the SDK like any other."""
 
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -22,22 +22,24 @@ __all__ = ["VirtualDriver", "virtual_driver", "virtual_plugin"]
 
 log = logging.getLogger(__name__)
 
-_PERMISSIONS: Final = "rw"  # where a plugin granted a node without saying how, which the kubelet passes on as it is
+_PERMISSIONS: Final = "rw"  # for a device node whose plugin gave no permissions
 
 
 def virtual_driver(recorded: RecordedDriver, node: str, *, strict: bool = False) -> "VirtualDriver":
-    """One that tells the health of its devices if the real one did. InvalidInput if two of its pools would be one."""
+    """Return a driver, which reports health if the real one did. Raises InvalidInput if two pools would have the same
+    name."""
     if {OWN_POOL, node} <= {pool.name for pool in recorded.pools}:
-        told = f"on node {node} its pools {OWN_POOL} and {node} would be one: play it on a node of another name"
-        raise InvalidInput(f"{recorded.name}: {told}")
-    tells = recorded.health or set(HEALTH_SERVICES) & set(recorded.versions)
-    return (_TellingDriver if tells else VirtualDriver)(recorded, node, strict=strict)
+        problem = f"on node {node} its pools {OWN_POOL} and {node} would be one: play it on a node of another name"
+        raise InvalidInput(f"{recorded.name}: {problem}")
+    reports_health = recorded.health or set(HEALTH_SERVICES) & set(recorded.versions)
+    return (_DriverWithHealth if reports_health else VirtualDriver)(recorded, node, strict=strict)
 
 
 class VirtualDriver(DraDriver):
-    """`strict`: claims also get what this machine does not have, and runtimes may refuse them for it."""
+    """A driver with the pools of a recorded one. With `strict`, claims also get what this machine does not have, which
+    runtimes may refuse."""
 
-    parameters = dict  # whatever the real one may take
+    parameters = dict  # accepts everything, because the real driver's parameters are not known
 
     def __init__(self, recorded: RecordedDriver, node: str, *, strict: bool = False) -> None:
         self.name = recorded.name
@@ -64,7 +66,7 @@ class VirtualDriver(DraDriver):
         return found
 
 
-class _TellingDriver(VirtualDriver):
+class _DriverWithHealth(VirtualDriver):
     async def health(self) -> AsyncIterator[Sequence[DeviceHealth]]:
         yield [
             DeviceHealth(self._name(each.pool), each.device, each.health, each.message)
@@ -86,7 +88,7 @@ def _without_name(device: Document) -> Document:
 
 
 def virtual_plugin(recorded: RecordedPlugin, *, strict: bool = False) -> DevicePlugin:
-    """With those optional calls that were recorded: the SDK offers what a class has."""
+    """Return a plugin with the optional calls that were recorded; the SDK offers those that the class has."""
     methods: dict[str, Any] = {}
     if recorded.options.get_preferred_allocation_available:
         methods["prefer"] = _prefer
@@ -122,9 +124,9 @@ class _VirtualPlugin(DevicePlugin):
 async def _prefer(
     self: DevicePlugin, available: Sequence[str], must_include: Sequence[str], size: int
 ) -> Sequence[str]:
-    """The first ones: what the real plugin prefers cannot be seen."""
+    """Prefer the first devices, because the preferences of the real plugin are not recorded."""
     return [*must_include, *(id for id in sorted(available) if id not in must_include)][:size]
 
 
 async def _pre_start(self: DevicePlugin, ids: Sequence[str]) -> None:
-    """It was asked for, so it is offered; there is nothing to do."""
+    """Do nothing: the call is offered only because the real plugin required it."""

@@ -1,1 +1,1 @@
-"""One file per verb: parse, call, print. Imported lazily, because a command must start fast."""
+"""The command line: a module per verb, which parses, calls and prints. Verbs are imported lazily to start fast."""

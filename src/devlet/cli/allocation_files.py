@@ -1,6 +1,6 @@
-"""The objects of an allocation from files, checked as an API server would check them.
+"""Objects of an allocation from files, validated as an API server validates them.
 
-Files may be what `kubectl get … -o yaml` prints: other kinds are passed over, and pods and nodes are taken as they are.
+Files may contain the output of `kubectl get … -o yaml`: other kinds are ignored, and pods and nodes are not validated.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _AS_THEY_ARE = ("Pod", "Node")
 
 
 def read(sources: Sequence[str], namespace: str, *, recursive: bool = False, is_all: bool = True) -> Objects:
-    """`namespace` is that of objects which name none. `is_all`: nothing comes from elsewhere."""
+    """Read objects. `namespace` applies to objects that name none; `is_all` means that there is no other source."""
     objects = Objects()
     for number, manifest in enumerate(manifests.read(sources, recursive=recursive)):
         kind = KINDS.get(manifest.kind)
@@ -31,12 +31,12 @@ def read(sources: Sequence[str], namespace: str, *, recursive: bool = False, is_
         named = _named(manifest.document, namespace if kind.namespaced else "", number)
         objects.add(_checked(kind, named, manifest.origin), manifest.origin)
     if is_all and not objects.slices and not objects.claims and not objects.pods:
-        raise InvalidInput(f"no resource slices, claims or pods in {', '.join(sources)}")
+        raise InvalidInput(f"no resource slices, claims or pods found in {', '.join(sources)}")
     return objects
 
 
 def _named(document: Document, namespace: str, number: int) -> Document:
-    """With the namespace and name that a server would give it; objects without a name get different ones."""
+    """Set the namespace and name as a server would; objects with generateName get distinct names."""
     metadata = dict(document["metadata"])
     if namespace and not metadata.get("namespace"):
         metadata["namespace"] = namespace
@@ -49,7 +49,7 @@ def _checked(kind: Kind, document: Document, origin: str) -> Document:
     version = document["apiVersion"]
     if version not in kind.api_versions or (message := message_of(version, kind.kind)) is None:
         known = ", ".join(kind.api_versions)
-        raise InvalidInput(f"{origin}: {kind.kind} in version {version} cannot be read, only in {known}")
+        raise InvalidInput(f"{origin}: {kind.kind} in version {version} is not supported: use {known}")
     try:
         found = stored(conform(document, message).document, kind)
     except BadRequest as e:

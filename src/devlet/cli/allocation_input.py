@@ -1,7 +1,7 @@
-"""What the allocator looks at: nodes, classes, slices, claims, templates, taint rules and pods.
+"""The input of the allocator: nodes, classes, slices, claims, templates, taint rules and pods.
 
-They come from files (`allocation_files`) or from a server (`allocation_server`), in any served version, and are brought
-into the stored one with the defaults that an API server fills in.
+Objects come from files (`allocation_files`) or from a server (`allocation_server`), in any served version. They are
+converted to the storage version, with the defaults that an API server sets.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ KINDS: Final[dict[str, Kind]] = {kind.kind: kind for kind in BUILT_IN if kind.ki
 
 
 def stored(document: Document, kind: Kind) -> Document:
-    """In the stored version, with defaults."""
+    """Convert a document to the storage version and set defaults."""
     return default(copy(convert(document, kind.storage_version)), now=datetime.now(UTC))
 
 
@@ -55,7 +55,7 @@ def text_of(key: ObjectKey) -> str:
 
 @dataclass(slots=True)
 class Objects:
-    """In the order in which they were found. `documents` are those of claims."""
+    """The objects by key, in the order in which they were found. `documents` are the documents of claims."""
 
     nodes: dict[ObjectKey, Node] = field(default_factory=dict)
     classes: dict[ObjectKey, DeviceClass] = field(default_factory=dict)
@@ -67,9 +67,9 @@ class Objects:
     documents: dict[ObjectKey, Document] = field(default_factory=dict)
 
     def add(self, document: Document, origin: str, *, is_default: bool = False) -> None:
-        """A document as `stored` gives it. The same one may come twice, another one of its name not.
+        """Add a document returned by `stored`. Adding it twice is allowed; a different one of its name is an error.
 
-        `is_default`: one that is there already stays, whatever it is.
+        With `is_default`, an object that is already present is kept.
         """
         kind, metadata = document["kind"], document["metadata"]
         key = (str(metadata.get("namespace") or ""), str(metadata["name"]))
@@ -80,7 +80,7 @@ class Objects:
         if is_default and key in self._of(kind):
             return
         if self._of(kind).setdefault(key, view) != view:
-            raise InvalidInput(f"{origin}: {kind} {text_of(key)} is there twice, and not the same")
+            raise InvalidInput(f"{origin}: there are two different objects named {kind} {text_of(key)}: remove one")
         if kind == "ResourceClaim":
             self.documents[key] = document
 
@@ -97,7 +97,7 @@ class Objects:
         return by_kind[kind]
 
     def put_claim(self, document: Document) -> ResourceClaim:
-        """Replace a claim, or add one."""
+        """Add or replace a claim."""
         claim = msgspec.convert(document, ResourceClaim)
         key = (claim.metadata.namespace, claim.metadata.name)
         self.claims[key] = claim
@@ -136,7 +136,7 @@ class Objects:
         return is_of_gone_driver(slice, self.nodes.get(("", slice.spec.node_name or "")))
 
     def node_list(self) -> list[Node]:
-        """The nodes, or if there are none those that slices and devices name."""
+        """Return the nodes, or else nodes with the names that slices and devices mention."""
         if self.nodes:
             return list(self.nodes.values())
         specs = [slice.spec for slice in self.slices.values()]

@@ -1,4 +1,4 @@
-"""The objects of an allocation as a server has them: a devlet on this machine, or a cluster. It only reads."""
+"""Objects of an allocation from a server, which is a devlet on this machine or a cluster. They are only read."""
 
 from collections.abc import Iterator
 
@@ -15,27 +15,27 @@ _OF_PODS = ("pods", "resourceclaimtemplates")
 
 
 class Server:
-    """What is there already, because it was in a file, is kept."""
+    """Adds the objects of a server. Objects that are already present, because they come from a file, are kept."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._resources = Resources(session)
 
     def fill(self, objects: Objects, *, pods: bool) -> None:
-        """Add what the allocator looks at; with `pods` also all pods and claim templates."""
+        """Add the input of the allocator; with `pods`, also all pods and claim templates."""
         for plural in (*_NEEDED, *_OF_PODS) if pods else _NEEDED:
             self._fill(objects, plural)
         try:
             self._fill(objects, "devicetaintrules")
         except (NotFound, Forbidden):
-            pass  # a server that has none, or a user who may not see them
+            pass  # the server does not serve them, or the user may not read them
 
     def _fill(self, objects: Objects, plural: str) -> None:
         for document in self._all(plural):
             objects.add(document, self._session.address, is_default=True)
 
     def add(self, objects: Objects, plural: str, key: ObjectKey) -> bool:
-        """Add one object. Whether there is one."""
+        """Add one object. Return whether it exists."""
         resource = self._resources.find(_full(plural))
         try:
             found = self._session.get(resource.item(*key))
@@ -49,7 +49,7 @@ class Server:
         try:
             resource = self._resources.find(_full(plural))
         except NotFound as e:
-            raise NotFound(f"{e}; dynamic resource allocation needs the API group resource.k8s.io") from e
+            raise NotFound(f"{e}: allocation needs the API group resource.k8s.io") from e
         head = {"apiVersion": resource.api_version, "kind": resource.kind}
         try:
             for page in self._session.pages(resource.collection("")):
@@ -57,7 +57,7 @@ class Server:
                     yield stored(head | item, KINDS[resource.kind])
         except Forbidden as e:
             needed = ", ".join(_NEEDED)
-            raise Forbidden(f"{e}; to say who has which device, {needed} of all namespaces must be readable") from e
+            raise Forbidden(f"{e}: this command must be allowed to list {needed} in all namespaces") from e
 
 
 def _full(plural: str) -> str:

@@ -1,6 +1,6 @@
-"""Where the objects of an allocation come from: files, a server, or both, where files go before what the server has.
+"""The source of the objects of an allocation: files, a server, or both. Objects in files replace those of the server.
 
-A server counts if the command line names one or if there are no files: `-f` alone asks nobody.
+A server is used if the command line names one, or if there are no files: `-f` alone connects to no server.
 """
 
 import functools
@@ -13,18 +13,18 @@ import click
 from devlet.cli import allocation_files
 from devlet.cli.allocation_input import Objects
 from devlet.cli.allocation_server import Server
-from devlet.cli.options import file_options, server_options
+from devlet.cli.options import file_options, namespace_option, server_options
 from devlet.cli.session import Session
 from devlet.cli.target import Target, connect
 
-__all__ = ["Source", "source_options"]
+__all__ = ["Source", "improved_option", "source_options"]
 
 Function = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """`namespace` is where to look, and that of objects in files which name none."""
+    """Files and a server. `namespace` is where to look, and the namespace of objects in files that name none."""
 
     files: tuple[str, ...]
     recursive: bool
@@ -33,7 +33,7 @@ class Source:
 
     @property
     def is_devlet(self) -> bool:
-        """A devlet on this machine decides about these objects, not a kube-scheduler."""
+        """Return whether a devlet on this machine allocates for these objects, and not a kube-scheduler."""
         return self.session is not None and self.session.is_node
 
     @property
@@ -41,7 +41,7 @@ class Source:
         return Server(self.session) if self.session else None
 
     def objects(self, *, pods: bool) -> Objects:
-        """`pods`: also all pods and claim templates of the server."""
+        """Read the objects; with `pods`, also all pods and claim templates of the server."""
         objects = Objects()
         if self.files:
             objects = allocation_files.read(
@@ -52,11 +52,19 @@ class Source:
         return objects
 
 
+def improved_option(function: Function) -> Function:
+    return click.option(
+        "--improved/--no-improved",
+        default=None,
+        help="Allocate as devlet's scheduler does, or as Kubernetes does. [default: improved if a devlet is asked]",
+    )(function)
+
+
 def source_options(function: Function) -> Function:
-    """The function gets `source`, which is called to connect: a command may need none."""
+    """Pass the function a `source` to call for connecting, because a command may not need to."""
 
     @server_options("Read from")
-    @click.option("-n", "--namespace", metavar="NAME", default="", help="In this namespace.")
+    @namespace_option
     @file_options
     @functools.wraps(function)
     def command(

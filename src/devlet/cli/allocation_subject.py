@@ -1,6 +1,6 @@
-"""A pod with its claims, or a claim alone: what devices are wanted for, together and on one node.
+"""A pod with its claims, or a single claim, whose devices are allocated together on one node.
 
-Claims of a template are made as the claim controller would make them, but with a name that is the same each time.
+Claims are created from templates as the claim controller creates them, but with a name that does not change.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ __all__ = ["Subject", "claim_subject", "pod_subject"]
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """`claims` have no devices yet, `allocated` have theirs; `made` are those that nobody has made yet."""
+    """`claims` are unallocated and `allocated` have devices; `made` names claims that do not exist yet."""
 
     kind: str
     key: ObjectKey
@@ -39,11 +39,11 @@ class Subject:
         return f"{self.kind} {text_of(self.key)}"
 
     def excludes(self, node: Node) -> str:
-        """Why the node is out of the question whatever devices it has; empty if it is not."""
+        """Return why the node cannot be used whatever its devices, or an empty string."""
         for claim in self.allocated:
             where = claim.status.allocation.node_selector if claim.status.allocation else None
             if where is not None and not node_matches(node, None, None, where, f"claim {claim.name}"):
-                return f"the devices of claim {claim.name} cannot be used there"
+                return f"the allocated devices of claim {claim.name} cannot be used there"
         return _excluded(self.pod, node) if self.pod else ""
 
 
@@ -67,7 +67,9 @@ def claim_subject(objects: Objects, key: ObjectKey) -> Subject:
 
 
 def pod_subject(objects: Objects, pod: Pod) -> Subject:
-    """Raises NotFound or InvalidInput that says what the pod lacks. Claims that are made are put among the objects."""
+    """Return the pod with its claims, and add claims made from templates to the objects.
+
+    Raises NotFound or InvalidInput if a claim or template is missing."""
     claims: dict[ObjectKey, ResourceClaim] = {}
     made = []
     for entry in pod.spec.resource_claims:
@@ -81,13 +83,13 @@ def pod_subject(objects: Objects, pod: Pod) -> Subject:
 
 
 def _claim(objects: Objects, pod: Pod, entry: PodResourceClaim) -> tuple[ResourceClaim | None, bool]:
-    """None if the pod says that it needs none."""
+    """Return the claim and whether it was made here; None if the pod's status says that it needs none."""
     namespace = pod.metadata.namespace
     where = f"pod {namespace}/{pod.name}: claim {entry.name}"
     if entry.resource_claim_name is not None:
         found = objects.claims.get((namespace, entry.resource_claim_name))
         if found is None:
-            raise NotFound(f"{where}: there is no resourceclaim {entry.resource_claim_name}: create it")
+            raise NotFound(f"{where}: resourceclaim {entry.resource_claim_name} does not exist: create it")
         return found, False
     template = entry.resource_claim_template_name
     if template is None:
@@ -98,10 +100,10 @@ def _claim(objects: Objects, pod: Pod, entry: PodResourceClaim) -> tuple[Resourc
     name = statuses.get(entry.name)
     if name and (found := objects.claims.get((namespace, name))):
         if pod.uid and not is_made_for(found, pod):
-            raise InvalidInput(f"{where}: resourceclaim {name} was not made for this pod: delete it")
+            raise InvalidInput(f"{where}: resourceclaim {name} was not created for this pod: delete it")
         return found, False
     if (namespace, template) not in objects.templates:
-        raise NotFound(f"{where}: there is no resourceclaimtemplate {template}: create it")
+        raise NotFound(f"{where}: resourceclaimtemplate {template} does not exist: create it")
     document = _from_template(
         objects.templates[namespace, template], pod, entry, name or _free_name(objects, pod, entry)
     )

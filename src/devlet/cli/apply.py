@@ -36,13 +36,26 @@ class Options:
 
 @click.command(cls=KubectlCommand, epilog=_EXAMPLES)
 @file_options
-@output_option("json, yaml, name, jsonpath=TEMPLATE or custom-columns=…; else one line per object")
+@output_option("json, yaml, name, jsonpath=TEMPLATE or custom-columns=…; by default one line per object")
 @click.option(
-    "--dry-run", type=click.Choice(["none", "server"]), default="none", help="server: check all, change nothing."
+    "--dry-run",
+    type=click.Choice(["none", "server"]),
+    default="none",
+    help="With server, validate the request on the server without saving anything.",
 )
-@click.option("--field-manager", metavar="NAME", default=FIELD_MANAGER, show_default=True, help="Who owns the fields.")
-@click.option("--force-conflicts", is_flag=True, help="Take over fields that others own.")
-@click.option("--server-side", is_flag=True, help="As always here; the lines are kubectl's for this flag.")
+@click.option(
+    "--field-manager",
+    metavar="NAME",
+    default=FIELD_MANAGER,
+    show_default=True,
+    help="Name of the manager that owns the applied fields.",
+)
+@click.option("--force-conflicts", is_flag=True, help="Take over fields that other managers own.")
+@click.option(
+    "--server-side",
+    is_flag=True,
+    help="Print `serverside-applied` as kubectl does; devlet always applies on the server.",
+)
 @target_options
 def command(
     session: Session,
@@ -55,11 +68,12 @@ def command(
     force_conflicts: bool,
     server_side: bool,
 ) -> None:
-    """Create objects, or change them to what the files say.
+    """Create or update objects from files, by server-side apply.
 
-    Fields that the files no longer have are removed if this field manager owned them; those of others stay."""
+    Fields that are no longer in the files are removed if this field manager owned them. Fields that other managers own
+    are left alone."""
     if not files:
-        raise InvalidInput("say what to apply: -f FILE, a directory, or -")
+        raise InvalidInput("no files given: name a file, a directory or - with -f")
     printing = printer(output) if output not in ("", "wide") else None
     options = Options(field_manager, force_conflicts, dry_run == "server")
     resources = Resources(session)
@@ -85,10 +99,10 @@ def command(
 def apply(
     session: Session, manifest: Manifest, resource: Resource, namespace: str, options: Options
 ) -> tuple[Document, str]:
-    """The object as it is now, and what happened: created, configured or unchanged."""
+    """Return the applied object and what happened to it: created, configured or unchanged."""
     if not manifest.name:
         raise InvalidInput(
-            f"{manifest.origin}: metadata.generateName cannot be applied, every time would make a new one"
+            f"{manifest.origin}: cannot apply an object with metadata.generateName: set metadata.name instead"
         )
     path = resource.item(namespace, manifest.name)
     before = _present(session, path, METADATA if not options.dry_run else JSON)
@@ -100,7 +114,7 @@ def apply(
     except Conflict as e:
         if any(cause.reason == "FieldManagerConflict" for cause in e.causes):
             name = f"{resource.kind_name}/{manifest.name}"
-            raise Conflict(f"{name}: {e}; leave these fields out, or take them over with --force-conflicts") from e
+            raise Conflict(f"{name}: {e}; remove these fields from the file, or use --force-conflicts") from e
         raise
     if before is None or code == 201:
         return applied, "created"
@@ -115,9 +129,9 @@ def _present(session: Session, path: str, accept: str) -> Document | None:
 
 
 def _same(before: Document, after: Document, dry_run: bool) -> bool:
-    """A change has a new version, but not on a dry run: there the objects tell."""
+    """Compare the resource versions, or the objects themselves after a dry run, which assigns no new version."""
     one, two = before.get("metadata") or {}, after.get("metadata") or {}
     if not dry_run:
         return bool(one.get("resourceVersion") == two.get("resourceVersion"))
-    passing = dict.fromkeys(("managedFields", "resourceVersion"))
-    return before | {"metadata": one | passing} == after | {"metadata": two | passing}
+    ignored = dict.fromkeys(("managedFields", "resourceVersion"))
+    return before | {"metadata": one | ignored} == after | {"metadata": two | ignored}

@@ -8,9 +8,9 @@ import click
 from devlet.cassettes import cassette_file
 from devlet.cassettes.cassette import Cassette
 from devlet.cassettes.recording import recorded, renamed
-from devlet.cli.cassette_options import origin_options
-from devlet.cli.cassette_source import Origin, find
+from devlet.cli.cassette_source import Origin, find, origin_options
 from devlet.cli.options import KubectlCommand, output_option
+from devlet.cli.output import check_format
 from devlet.errors import InvalidInput
 from devlet.kit import atomic_file
 
@@ -26,19 +26,19 @@ Examples:
 
 @click.command(cls=KubectlCommand, epilog=_EXAMPLES)
 @click.argument("file", metavar="[FILE]", default="-")
-@click.option("--name", metavar="NAME", default="", help="The name of the cassette. [default: that of the file]")
-@click.option("--rename", metavar="NAME", default="", help="Call the node NAME, whatever its name is.")
-@click.option("--force", is_flag=True, help="Replace FILE if it is there.")
-@output_option(f"{FORMATS}. [default: what FILE ends with, else yaml]")
+@click.option("--name", metavar="NAME", default="", help="Set the name of the cassette. [default: the file's name]")
+@click.option("--rename", metavar="NAME", default="", help="Replace the node's name with NAME.")
+@click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
+@output_option(f"{FORMATS}; by default from the suffix of FILE, or else yaml")
 @origin_options
 def command(file: str, name: str, rename: str, force: bool, output: str, origin: Origin) -> None:
-    """Write what the drivers of a node publish to one file, a cassette.
+    """Record what the drivers of a node publish in one file, a cassette.
 
-    Slices, device lists, options, what plugins granted, CDI specs; of a node of another cluster its slices and the
-    numbers of its devices. Nothing is changed, and no credentials or UIDs of claims get into the file. Without FILE, or
-    with -, it goes to standard output. `devlet play` serves it elsewhere, `devlet drift` compares."""
-    if output not in ("", "json", "yaml"):
-        raise InvalidInput(f'output format "{output}": expected {FORMATS}')
+    A cassette holds the node's slices, device lists, plugin options, granted devices and CDI specs. From a node of
+    another cluster it holds the slices and the number of devices of each plugin. Nothing on the node is changed, and
+    credentials and claim UIDs are never recorded. Without FILE, or with -, the cassette is written to standard output.
+    Use `devlet play` to serve it on another node, and `devlet drift` to compare it."""
+    check_format(output, "json", "yaml")
     path = None if file == "-" else Path(file)
     if path is not None:
         _check(path, force)
@@ -51,21 +51,21 @@ def command(file: str, name: str, rename: str, force: bool, output: str, origin:
 
 
 def _check(path: Path, force: bool) -> None:
-    """What is there is replaced only if that is wanted, and never a device, a pipe or a directory."""
+    """Refuse to replace an existing file without --force, and a device, pipe or directory in any case."""
     if not os.path.lexists(path):
         return
     if not force:
-        raise InvalidInput(f"{path} exists: use another name, or --force")
+        raise InvalidInput(f"{path} already exists: choose another name, or overwrite it with --force")
     if path.exists() and not path.is_file():
-        raise InvalidInput(f"{path} is not a file that could be replaced: use another name")
+        raise InvalidInput(f"{path} is not a regular file and cannot be replaced: choose another name")
 
 
 def _captured(origin: Origin, name: str) -> Cassette:
     cassette = recorded(find(origin), name)
     if cassette.drivers or cassette.plugins or cassette.cdi:
         return cassette
-    hint = "`devlet get drivers` and `devlet get plugins` show when there is one"
-    raise InvalidInput(f"node {cassette.node} has no driver, no device plugin and no CDI spec to capture: {hint}")
+    hint = "`devlet get drivers,plugins` lists them once they are registered"
+    raise InvalidInput(f"node {cassette.node} has no driver, device plugin or CDI spec to capture: {hint}")
 
 
 def _is_json(output: str, path: Path | None) -> bool:

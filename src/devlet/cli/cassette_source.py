@@ -1,9 +1,10 @@
-"""What `devlet capture` finds: by asking a devlet on this machine, or a cluster, which is only read.
+"""The input of `devlet capture`, read from a devlet on this machine or from a cluster.
 
-A devlet knows everything about its node. Of a node of another cluster there are the slices of its drivers, and how many
-devices its plugins have.
+A devlet knows everything about its node. For a node of another cluster there are only the slices of its drivers and the
+number of devices of its plugins.
 """
 
+import functools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,10 +17,10 @@ from devlet.cassettes.cassette import CLUSTER, DeviceHealth, DeviceNode, Grant, 
 from devlet.cassettes.recording import Found, SpecFile, incomplete, remarks
 from devlet.cli.allocation_input import KINDS, stored
 from devlet.cli.node_views import served
-from devlet.cli.own_node import checked
+from devlet.cli.options import server_options
 from devlet.cli.resources import VIEWS, Resources
 from devlet.cli.session import Document, Session
-from devlet.cli.target import Target, connect
+from devlet.cli.target import Target, checked_node, connect
 from devlet.cli.target import node as node_socket
 from devlet.errors import DevletError, InvalidInput, NotFound, StateCorrupt
 from devlet.plugins import grants
@@ -27,31 +28,53 @@ from devlet.runtime.cdi import spec_dir
 from devlet.state import checkpoint_file, device_checkpoint, health_file
 from devlet.state.checkpoint_file import CheckpointFile
 
-__all__ = ["Origin", "find", "several"]
+__all__ = ["Origin", "find", "origin_options", "several"]
+
+Function = Callable[..., Any]
 
 _CHECKPOINT = Path("device-plugins") / device_checkpoint.FILE_NAME
 _HEALTH = "dra_health_state"
 _CDI = "cdi"
-_TOLD = 10  # names in one error
-_LOOKS = 5  # for slices that are not there yet
-_LOOK = 1.0  # seconds between two of them
-_ELSEWHERE = "capture the other one where it runs, or with --kubeconfig what its cluster knows"
+_SHOWN = 10  # names in one error
+_RETRIES = 5  # for slices that are not published yet
+_INTERVAL = 1.0  # seconds between two retries
+_ELSEWHERE = "run `devlet capture` on its machine, or use --kubeconfig to capture what its cluster knows"
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Which node. `cdi_roots` are instead of the usual directories."""
+    """The node to capture. `cdi_roots` replace the usual directories of CDI specs."""
 
     target: Target
     node: str = ""
     cdi_roots: tuple[Path, ...] = ()
 
 
+def origin_options(function: Function) -> Function:
+    """Pass the function an `origin`, without connecting to it."""
+
+    @click.option("--node", metavar="NAME", default="", help="Name of the node, if there are several.")
+    @click.option(
+        "--cdi-root",
+        "cdi_roots",
+        metavar="DIR",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        help="Read CDI specs from DIR instead of the usual directories; may be repeated.",
+    )
+    @server_options("Read from")
+    @functools.wraps(function)
+    def command(*args: Any, target: Target, node: str, cdi_roots: tuple[Path, ...], **rest: Any) -> Any:
+        return function(*args, origin=Origin(target, node, cdi_roots), **rest)
+
+    return command
+
+
 def find(origin: Origin, sleep: Callable[[float], object] = time.sleep) -> Found:
-    """What would not get onto a cassette is told. `sleep` is for tests, which have no time."""
+    """Read the node, and print warnings about what a cassette cannot contain. Tests replace `sleep`."""
     session = connect(origin.target)
     try:
-        node = _node(session, checked(session, origin.node, _ELSEWHERE))
+        node = _node(session, checked_node(session, origin.node, _ELSEWHERE))
         slices = _settled(session, node["metadata"]["name"], sleep)
         on_devlet = session.is_node
         found = (
@@ -74,29 +97,29 @@ def _node(session: Session, name: str) -> Document:
 
 
 def several(names: Iterable[str]) -> InvalidInput:
-    """Where one node was to be found."""
+    """Return the error for a cluster that does not have exactly one node."""
     found = sorted(names)
     if not found:
-        return InvalidInput("there is no node: one is there as soon as a kubelet, or `devlet up`, runs")
-    more = f" and {len(found) - _TOLD} more" if len(found) > _TOLD else ""
+        return InvalidInput("the cluster has no nodes: start a kubelet, or run `devlet up`")
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     return InvalidInput(
-        f"there are {len(found)} nodes, say which one with --node NAME: {', '.join(found[:_TOLD])}{more}"
+        f"the cluster has {len(found)} nodes: choose one with --node: {', '.join(found[:_SHOWN])}{more}"
     )
 
 
 def _settled(session: Session, node: str, sleep: Callable[[float], object]) -> list[Document]:
-    """A driver that is publishing a pool is given some time to end."""
+    """Return the slices of the node, after some retries if a driver is still publishing a pool."""
     found = list(_slices(session, node))
-    for _ in range(_LOOKS):
+    for _ in range(_RETRIES):
         if not incomplete(found):
             break
-        sleep(_LOOK)
+        sleep(_INTERVAL)
         found = list(_slices(session, node))
     return found
 
 
 def _slices(session: Session, node: str) -> Iterator[Document]:
-    """Those that are of this node alone, in the newest version of the API. None on a cluster that has no slices."""
+    """Yield the slices of this node alone, in the newest API version; none if the cluster does not serve slices."""
     try:
         resource = Resources(session).find("resourceslices.resource.k8s.io")
     except NotFound:
@@ -139,13 +162,13 @@ def _on_devlet(session: Session, origin: Origin, node: str, slices: Sequence[Doc
 
 
 def _health(path: Path) -> Mapping[str, list[DeviceHealth]]:
-    """From the file that is for a restart of the node."""
+    """Read the health of devices from the file in which the node keeps it over a restart."""
     try:
         found = health_file.decode(checkpoint_file.read(path, health_file.MAX_BYTES))
     except FileNotFoundError:
         return {}
     except (StateCorrupt, OSError) as e:
-        _warn(f"what drivers said of the health of devices is not known: {path}: {e}")
+        _warn(f"the health of devices is not captured: {path}: {e}")
         return {}
     return {
         driver: [DeviceHealth(each.pool, each.device, each.health, each.message) for each in devices]
@@ -154,12 +177,12 @@ def _health(path: Path) -> Mapping[str, list[DeviceHealth]]:
 
 
 def _answers(path: Path) -> Mapping[str, list[Grant]]:
-    """From the checkpoint, where they are kept for the restart of a container."""
+    """Read the responses of plugins from the checkpoint, where they are kept for restarted containers."""
     try:
         blob = CheckpointFile(path).read()
         entries = device_checkpoint.decode(blob).entries or () if blob is not None else ()
     except StateCorrupt as e:
-        _warn(f"what plugins granted is not known: {e}")
+        _warn(f"the responses of plugins are not captured: {e}")
         return {}
     found: dict[str, list[Grant]] = {}
     for entry in entries:
@@ -182,7 +205,7 @@ def _grant(ids: tuple[str, ...], response: bytes) -> Grant:
 
 
 def _specs(directories: Sequence[Path]) -> Iterator[SpecFile]:
-    """A file that is damaged, or gone, is left out; who needs it finds out from the node."""
+    """Yield the CDI specs, with a warning for each file that cannot be read."""
     for directory in directories:
         try:
             files = spec_dir.list_files(directory)
@@ -193,7 +216,7 @@ def _specs(directories: Sequence[Path]) -> Iterator[SpecFile]:
             try:
                 yield SpecFile(path.name, spec_dir.read(path)[1])
             except DevletError as e:
-                _warn(f"left out: {e}")
+                _warn(f"a CDI spec is not captured: {e}")
 
 
 def _all(session: Session, path: str, query: Sequence[tuple[str, str]] = ()) -> list[Document]:

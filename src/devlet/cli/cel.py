@@ -1,4 +1,4 @@
-"""`devlet cel`: a selector against devices, and what is wrong with selectors."""
+"""`devlet cel`: evaluate selectors on devices, and check selectors."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from devlet.cli.options import KubectlCommand, duration, file_options, output_option, target_options
-from devlet.cli.session import Document, Session
+from devlet.cli.output import check_format, document_text
+from devlet.cli.session import Session
 from devlet.errors import InvalidInput, NotFound
 
 Function = Callable[..., Any]
@@ -31,32 +32,50 @@ Examples:
 @click.group(invoke_without_command=True, epilog=_EVAL)
 @click.pass_context
 def command(context: click.Context) -> None:
-    """Evaluate selectors on devices, and check them."""
+    """Evaluate and check CEL device selectors."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
 def _environment_options(function: Function) -> Function:
     versions = click.option(
-        "--kube-version", "versions", metavar="VERSIONS", default="", help="As in 1.34; several with commas."
+        "--kube-version",
+        "versions",
+        metavar="VERSION,…",
+        default="",
+        help="Follow these versions of Kubernetes, as in 1.34 or 1.32,1.34.",
     )
-    gates = click.option("--feature-gates", "gates", metavar="GATES", default="", help="As in NAME=true,NAME=false.")
-    stored = click.option("--stored", is_flag=True, help="As an expression that is stored already, not as a new one.")
+    gates = click.option(
+        "--feature-gates", "gates", metavar="NAME=BOOL,…", default="", help="Set feature gates of Kubernetes."
+    )
+    stored = click.option(
+        "--stored", is_flag=True, help="Compile as an expression that is already stored, not as a new one."
+    )
     timeout = click.option(
-        "--timeout", metavar="TIME", default="10s", callback=duration, help="For one expression; 0 for no limit."
+        "--timeout", metavar="TIME", default="10s", callback=duration, help="Time limit for an expression; 0 for none."
     )
     return versions(gates(stored(timeout(function))))
 
 
 @command.command("eval", cls=KubectlCommand, epilog=_EVAL)
 @click.argument("expression", required=False)
-@click.option("--class", "class_name", metavar="NAME", default="", help="The selectors of this device class.")
-@click.option("--claim", "claim_name", metavar="NAME", default="", help="Those of this claim or claim template.")
-@click.option("--driver", metavar="NAME", default="", help="Only devices of this driver.")
-@click.option("--device", metavar="NAME", default="", help="Only devices of this name.")
-@click.option("--node", metavar="NAME", default="", help="Only devices of this node.")
-@click.option("--tree/--no-tree", default=None, help="The value of every part; by default for a single device.")
-@click.option("--cases", metavar="FILE", default="", help="Answer the cases of a file, or of - for standard input.")
+@click.option(
+    "--class", "class_name", metavar="NAME", default="", help="Evaluate the selectors of this device class instead."
+)
+@click.option(
+    "--claim",
+    "claim_name",
+    metavar="NAME",
+    default="",
+    help="Evaluate the selectors of this claim or claim template instead.",
+)
+@click.option("--driver", metavar="NAME", default="", help="Use only devices of this driver.")
+@click.option("--device", metavar="NAME", default="", help="Use only devices with this name.")
+@click.option("--node", metavar="NAME", default="", help="Use only devices of this node.")
+@click.option(
+    "--tree/--no-tree", default=None, help="Show the value of each subexpression. [default: if there is one device]"
+)
+@click.option("--cases", metavar="FILE", default="", help="Evaluate the cases in a JSON file, or - for standard input.")
 @_environment_options
 @output_option("wide, json or yaml")
 @file_options
@@ -82,11 +101,11 @@ def evaluate(
 ) -> int:
     """Evaluate an expression on devices.
 
-    EXPRESSION is a text, @FILE or - for standard input; --class and --claim take those of an object. The exit code is
-    1 if one does not compile."""
-    _known_output(output, "wide", "json", "yaml")
+    EXPRESSION is a CEL expression, @FILE to read it from a file, or - to read it from standard input. --class and
+    --claim evaluate the selectors of an object instead. The exit code is 1 if an expression does not compile."""
+    check_format(output, "wide", "json", "yaml")
     if sum(map(bool, (expression, class_name, claim_name, cases))) != 1:
-        raise InvalidInput("say what to evaluate: EXPRESSION, --class NAME, --claim NAME or --cases FILE")
+        raise InvalidInput("give exactly one of EXPRESSION, --class NAME, --claim NAME and --cases FILE")
     if cases:
         return _cases(cases, timeout)
     from devlet.alloc.published import Published
@@ -106,7 +125,7 @@ def evaluate(
         if driver in ("", specimen.driver) and device in ("", specimen.device) and node in ("", specimen.node)
     ]
     if not specimens and (driver or device or node):
-        raise NotFound("no device has that driver, name and node; without --driver, --device and --node all are shown")
+        raise NotFound("no device matches --driver, --device and --node: leave them out to use all devices")
     as_tree = len(specimens) == 1 if tree is None else tree
     published = Published(specimen.input for specimen in everything)
     evaluator = Evaluator(specimens, published, seconds=timeout, trace=as_tree)
@@ -131,7 +150,7 @@ def _cases(source: str, timeout: float) -> int:
 
 
 def _text(expression: str) -> str:
-    """What stands there, or in a file: without the line break at its end, which editors add."""
+    """Return the expression itself, or the content of its file without the newline that editors add at the end."""
     if expression != "-" and not expression.startswith("@"):
         return expression
     from devlet.cli.cel_cases import read
@@ -140,7 +159,7 @@ def _text(expression: str) -> str:
     try:
         return content.decode().removesuffix("\n")
     except UnicodeDecodeError as e:
-        raise InvalidInput(f"{origin}: not UTF-8") from e
+        raise InvalidInput(f"{origin}: the expression is not UTF-8 text") from e
 
 
 def _named(found: Any, class_name: str, claim_name: str, namespace: str) -> list[tuple[str, str]]:
@@ -154,7 +173,7 @@ def _named(found: Any, class_name: str, claim_name: str, namespace: str) -> list
     selectors = [selector for selector in found.selectors() if selector.object in wanted]
     if not selectors:
         what = f'device class "{class_name}"' if class_name else f'claim or template "{claim_name}" in {namespace}'
-        raise NotFound(f"no selectors found: there is no {what}, or it has none")
+        raise NotFound(f"no selectors found: {what} does not exist or has no selectors")
     return [(f"{selector.object}: {selector.path}", selector.expression) for selector in selectors]
 
 
@@ -162,7 +181,8 @@ def _show(evaluated: Sequence[Sequence[Any]], output: str, *, tree: bool) -> Non
     if output in ("json", "yaml"):
         from devlet.cli.cel_eval import document
 
-        _print({"evaluations": [document(each, tree=tree) for group in evaluated for each in group]}, output)
+        evaluations = [document(each, tree=tree) for group in evaluated for each in group]
+        click.echo(document_text({"evaluations": evaluations}, output))
         return
     from devlet.cli.views import cel_result
 
@@ -194,10 +214,11 @@ def check(
     session: Session,
     namespace: str,
 ) -> int:
-    """Check the selectors of classes, claims and templates.
+    """Check the selectors of device classes, claims and claim templates.
 
-    With slices, also whether devices have what is asked for. The exit code is 1 if there are errors."""
-    _known_output(output, "json", "yaml")
+    If there are slices, the selectors are also checked against the devices that they publish. The exit code is 1 if
+    there are errors."""
+    check_format(output, "json", "yaml")
     from devlet.alloc.lint import Severity
     from devlet.cli import cel_input
     from devlet.cli.cel_lint import Linter
@@ -211,7 +232,8 @@ def check(
         located += [(release, each) for each in linter.findings()]
     if output:
         documents = [each.document() | {"kubeVersion": release.name} for release, each in located]
-        _print({"findings": documents, "selectors": linter.count, "devices": linter.devices}, output)
+        findings = {"findings": documents, "selectors": linter.count, "devices": linter.devices}
+        click.echo(document_text(findings, output))
     else:
         several = "," in versions
         for release, each in located:
@@ -223,19 +245,3 @@ def check(
 
 def _number(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def _known_output(output: str, *known: str) -> None:
-    if output and output not in known:
-        raise InvalidInput(f'output format "{output}": expected {", ".join(known[:-1])} or {known[-1]}')
-
-
-def _print(document: Document, output: str) -> None:
-    if output == "json":
-        from devlet.cli.output import json_text
-
-        click.echo(json_text(document))
-    else:
-        from devlet.cli.yaml_output import dump
-
-        click.echo(dump(document).rstrip("\n"))

@@ -1,6 +1,6 @@
-"""What `devlet cel eval --cases` does: one line of JSON per case.
+"""The work of `devlet cel eval --cases`: one line of JSON per case.
 
-A case that cannot be read becomes an error line on standard error, and the others are answered all the same.
+A case that cannot be read is reported on standard error and does not stop the others.
 """
 
 import json
@@ -18,7 +18,7 @@ MAX_BYTES: Final = 256 << 20
 
 
 def answers(content: bytes, origin: str, seconds: float, complain: Callable[[str], None]) -> Iterator[Document]:
-    """Of each case that can be read, in the given order. `seconds` are for one evaluation."""
+    """Yield the answers of the cases in order. `seconds` limits each evaluation."""
     for index, document in enumerate(_cases(content, origin)):
         try:
             case = read_case(document, index)
@@ -32,14 +32,14 @@ def _cases(content: bytes, origin: str) -> list[Any]:
     try:
         found = json.loads(content)
     except (ValueError, RecursionError) as e:
-        raise InvalidInput(f"{origin}: not JSON: {e}") from e
+        raise InvalidInput(f"{origin}: invalid JSON: {e}") from e
     if not isinstance(found, list):
         raise InvalidInput(f"{origin}: expected a JSON list of cases, each with id, expression and device")
     return found
 
 
 def read(source: str) -> tuple[bytes, str]:
-    """The content of a file, or of standard input for `-`, and what to call it."""
+    """Return the content of a file, or of standard input for `-`, and its name for messages."""
     origin = "standard input" if source == "-" else source
     try:
         if source == "-":
@@ -48,7 +48,7 @@ def read(source: str) -> tuple[bytes, str]:
             with Path(source).open("rb") as file:
                 content = file.read(MAX_BYTES + 1)
     except OSError as e:
-        raise InvalidInput(f"{source}: {e.strerror or e}") from e
+        raise InvalidInput(f"cannot read {source}: {e.strerror or e}") from e
     if len(content) > MAX_BYTES:
         raise InvalidInput(f"{origin}: larger than {MAX_BYTES} bytes")
     return content, origin

@@ -1,4 +1,4 @@
-"""What `devlet cel eval` does: compile in each release, evaluate on each device, count, and look for what was meant."""
+"""The work of `devlet cel eval`: compile in each release, evaluate on each device, and count the results."""
 
 import time
 from collections import Counter
@@ -18,12 +18,12 @@ from devlet.cli.cel_release import Release
 from devlet.cli.session import Document
 from devlet.errors import InvalidSelector
 
-TIME_UP: Final = "not evaluated: the time was up"
+TIME_UP: Final = "not evaluated: the time limit was reached"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of one device; `trace` only where it was asked for."""
+    """The result for one device; `trace` is filled only on request."""
 
     specimen: Specimen
     result: bool | CelError
@@ -47,7 +47,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """An expression in one release: either it does not compile, or it has an outcome per device."""
+    """An expression in one release: either a compile error or an outcome per device."""
 
     release: Release
     expression: str
@@ -56,7 +56,7 @@ class Evaluated:
     compile_error: str = ""
     outcomes: Sequence[Outcome] = ()
     names: Sequence[tuple[Mention, str]] = ()
-    """What is looked at, and the sentence about how many devices have it."""
+    """The attributes that are used, each with a sentence about how many devices have it."""
     hint: str = ""
 
     @property
@@ -73,16 +73,16 @@ class Evaluated:
         return self.program is not None and self.program.cost.max > COST_LIMIT
 
     def caret(self, outcome: Outcome) -> str:
-        """The error of a device with its place in the expression."""
+        """Return the error of a device with its place in the expression."""
         assert self.program is not None and isinstance(outcome.result, CelError)
         positions = self.program.checked.parsed.source.positions
         return render(self.expression, [Issue(outcome.error, positions.get(outcome.result.node, -1))])
 
 
 class Evaluator:
-    """`seconds` is for all devices of one expression; `trace` keeps the values of all parts.
+    """Evaluates expressions. `seconds` limits one expression on all devices; `trace` keeps subexpression values.
 
-    Names are looked for in all devices (`published`), also where few are asked.
+    Attribute names are looked up in all devices (`published`), even if the expression is evaluated on only some.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Evaluator:
 
 
 def deadline(seconds: float) -> Callable[[], bool]:
-    """Whether the time is up, counted from now; 0 is no limit."""
+    """Return a function that tells whether the time from now is up; 0 means no limit."""
     if not seconds:
         return lambda: False
     end = time.monotonic() + seconds

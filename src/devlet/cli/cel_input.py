@@ -1,7 +1,7 @@
 """Devices and selectors for `devlet cel`: from files, from a running devlet or from a cluster, in any served version.
 
-Selectors are not checked here: to find out what is wrong with them is what the command is for. A file may also hold a
-bare device, as in `device: {driver: gpu.example.com, attributes: {…}}`.
+Selectors are not validated here, because that is what the command reports. A file may also contain a bare device, as
+in `device: {driver: gpu.example.com, attributes: {…}}`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ _PLURALS: Final = ("resourceslices", "deviceclasses", "resourceclaims", "resourc
 
 @dataclass(frozen=True, slots=True)
 class Specimen:
-    """A device, and what CEL sees of it. A bare device has neither pool nor node."""
+    """A device and its input for CEL. A bare device has neither pool nor node."""
 
     driver: str
     pool: str
@@ -41,7 +41,7 @@ class Specimen:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """An expression with its place. `class_name` is the class whose selectors are asked before it, if it is not one."""
+    """An expression and its place. `class_name` is the class whose selectors apply first, if it is in a request."""
 
     origin: str
     object: str
@@ -71,7 +71,7 @@ class Input:
         return self.bare + [s for slice in self.objects.slices.values() for s in _specimens(slice)]
 
     def selectors(self) -> list[Selector]:
-        """Those of classes, claims and templates."""
+        """Return the selectors of classes, claims and templates."""
         return list(self._selectors())
 
     def _selectors(self) -> Iterator[Selector]:
@@ -128,7 +128,7 @@ def _specimens(slice: ResourceSlice) -> Iterator[Specimen]:
 
 
 def of_files(sources: Sequence[str], namespace: str, *, recursive: bool = False) -> Input:
-    """`namespace` is that of objects which name none. Kinds that have nothing to do with selectors are passed over."""
+    """Read objects from files; `namespace` applies to objects that name none. Unrelated kinds are ignored."""
     found = Input()
     for document, where in manifests.documents(sources, recursive=recursive):
         if isinstance(document, dict) and "device" in document and "kind" not in document:
@@ -157,7 +157,7 @@ def _stored(document: Document, kind: Kind, namespace: str, origin: str) -> Docu
     message = message_of(version, kind.kind) if version in kind.api_versions else None
     if message is None:
         known = ", ".join(kind.api_versions)
-        raise InvalidInput(f"{origin}: {kind.kind} in version {version} cannot be read, only in {known}")
+        raise InvalidInput(f"{origin}: {kind.kind} in version {version} is not supported: use {known}")
     try:
         return stored(conform({**document, "metadata": metadata}, message).document, kind)
     except BadRequest as e:
@@ -165,7 +165,7 @@ def _stored(document: Document, kind: Kind, namespace: str, origin: str) -> Docu
 
 
 def of_server(session: Session) -> Input:
-    """Slices, classes, claims and templates of all namespaces."""
+    """Read slices, classes, claims and templates of all namespaces."""
     resources, found = Resources(session), Input()
     for plural in _PLURALS:
         try:

@@ -1,7 +1,7 @@
-"""What `devlet cel lint` does: look at every selector as an API server would, and with the devices that there are.
+"""The work of `devlet cel lint`: check every selector as an API server does, and on the published devices.
 
-A selector is only asked about devices that those before it match: first those of its class, then those before it in
-its own list. That is how devices are chosen, and it makes `has()` needless where a class has tested already.
+A selector is evaluated only on devices that match the selectors before it: first those of its class, then those before
+it in its own list. Allocation does the same, so `has()` is unnecessary for what a class has tested.
 """
 
 from collections.abc import Iterator, Sequence
@@ -43,7 +43,7 @@ class Located:
 
 
 class Linter:
-    """`seconds` is for all devices of one selector."""
+    """Checks selectors. `seconds` limits the evaluation of one selector on all devices."""
 
     def __init__(self, input: Input, release: Release, seconds: float = 10.0) -> None:
         self._release = release
@@ -80,7 +80,7 @@ class Linter:
     def _unknown_class(self, selector: Selector) -> Iterator[Located]:
         name = selector.class_name
         if name and self._known and name not in self._known:
-            message = f'there is no device class "{name}"; its selectors are not taken into account'
+            message = f'device class "{name}" does not exist; its selectors are not taken into account'
             yield Located(selector, Finding(Severity.NOTE, "unknown-class", message))
 
     def _lint(self, expression: str, devices: Sequence[DeviceInput]) -> list[Finding]:
@@ -94,7 +94,7 @@ class Linter:
         )
 
     def _narrowed(self, expressions: tuple[str, ...]) -> list[DeviceInput]:
-        """The devices that all the expressions match; one that does not compile is passed over."""
+        """Return the devices that match all expressions, ignoring expressions that do not compile."""
         if not expressions:
             return self._devices
         if expressions not in self._matching:

@@ -1,4 +1,4 @@
-"""In which environment an expression is compiled: which release of Kubernetes, new or stored, with which gates on."""
+"""The environment in which an expression is compiled: release of Kubernetes, new or stored, and feature gates."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -13,14 +13,14 @@ from devlet.errors import InvalidInput
 
 SHARES, LISTS = "DRAConsumableCapacity", "DRAListTypeAttributes"
 
-# Gate → the release that has it, and the one from which on it is on.
+# Gate → the release that introduced it, and the one that enabled it by default.
 _GATES: Final = {SHARES: (SHARES_SINCE, 36), LISTS: (LISTS_SINCE, 1_000)}
 _VERSION: Final = re.compile(r"v?1\.(\d{1,3})(?:\.\d+)?(?:[-+].*)?")
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """`shares` and `lists` are the gates of consumable capacity and of list attributes."""
+    """A release of Kubernetes. `shares` and `lists` are the gates of consumable capacity and list attributes."""
 
     minor: int
     stored: bool
@@ -40,7 +40,7 @@ class Release:
         return device_environment((1, self.minor), stored=self.stored, shares=self.shares, lists=self.lists)
 
     def compile(self, expression: str) -> Program:
-        """Raises InvalidSelector."""
+        """Compile an expression. Raises InvalidSelector."""
         return compile_selector(expression, self.environment, lists=self.lists)
 
     def document(self) -> dict[str, object]:
@@ -50,7 +50,7 @@ class Release:
 
 
 def releases(versions: str, gates: str, *, stored: bool) -> list[Release]:
-    """Of `--kube-version`, `--feature-gates` and `--stored`. Without a version it is devlet's own: all gates are on."""
+    """Parse `--kube-version`, `--feature-gates` and `--stored`. By default, use devlet's release with all gates on."""
     asked = parse_gates(gates)
     if not versions:
         return [_release(RELEASE[1], stored, {SHARES: True, LISTS: True, **asked})]
@@ -70,13 +70,13 @@ def _release(minor: int, stored: bool, gates: Mapping[str, bool]) -> Release:
 def _minor(text: str) -> int:
     match = _VERSION.fullmatch(text)
     if match is None or not FIRST_RELEASE[1] <= (minor := int(match[1])) <= RELEASE[1]:
-        known = f"a version from 1.{FIRST_RELEASE[1]} to 1.{RELEASE[1]}"
-        raise InvalidInput(f'--kube-version "{text}": expected {known}, several with commas')
+        known = f"versions from 1.{FIRST_RELEASE[1]} to 1.{RELEASE[1]}"
+        raise InvalidInput(f'--kube-version "{text}": expected {known}, separated by commas')
     return minor
 
 
 def parse_gates(text: str) -> dict[str, bool]:
-    """`A=true,B=false`, as components of Kubernetes take it; only gates that selectors know."""
+    """Parse `A=true,B=false`, as Kubernetes components do; only gates that affect selectors are known."""
     return dict(_gate(part.strip()) for part in _parts(text))
 
 

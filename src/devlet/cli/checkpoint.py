@@ -1,4 +1,4 @@
-"""`devlet checkpoint`: look at, check, convert and repair the files in which a kubelet or devlet remembers devices."""
+"""`devlet checkpoint`: show, verify, convert and repair the files in which a kubelet or devlet remembers devices."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -29,9 +29,10 @@ def _example(*lines: str) -> str:
 @click.group(invoke_without_command=True, epilog=_example(f"show {_KUBELET}", f"verify {_KUBELET_CLAIMS}"))
 @click.pass_context
 def command(context: click.Context) -> None:
-    """Look at, check, convert and repair checkpoints of devices, of claims and of health, of any version.
+    """Show, verify, convert and repair the checkpoints of a kubelet or devlet.
 
-    No cluster and no running node is needed. The content of a file says which kind of checkpoint it is."""
+    Every version of device, claim and device health checkpoints can be read. Neither a cluster nor a running node is
+    needed. The kind of checkpoint is recognised by its content."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
@@ -44,7 +45,7 @@ class _Loaded(NamedTuple):
     def check(self) -> "_Loaded":
         verdict = self.format.verify(self.blob)
         if not verdict.valid:
-            next_step = f"see what can be saved with: devlet checkpoint repair {self.path}"
+            next_step = f"to save what can be read, run: devlet checkpoint repair {self.path}"
             raise StateCorrupt(f"{self.path}: {self.format.name}: {verdict.text}; {next_step}")
         return self
 
@@ -52,7 +53,10 @@ class _Loaded(NamedTuple):
 def _file_options(function: Function) -> Function:
     file = click.argument("file", type=click.Path(path_type=Path))
     format = click.option(
-        "--format", "name", type=click.Choice(list(FORMATS)), help="What FILE is, where its content does not say it."
+        "--format",
+        "name",
+        type=click.Choice(list(FORMATS)),
+        help="Read FILE as this kind of checkpoint. [default: recognised by its content]",
     )
     return file(format(function))
 
@@ -63,7 +67,7 @@ def _load(file: Path, name: str | None) -> _Loaded:
     if file.is_dir():
         inside = [name for name in FORMATS if (file / name).is_file()]
         which = f": {' or '.join(str(file / name) for name in inside)}" if inside else ""
-        raise InvalidInput(f"{file} is a directory; name the checkpoint in it{which}")
+        raise InvalidInput(f"{file} is a directory: name a checkpoint in it{which}")
     try:
         blob = read(file)
     except OSError as e:
@@ -76,11 +80,13 @@ def _load(file: Path, name: str | None) -> _Loaded:
 
 @command.command(cls=KubectlCommand, epilog=_example(f"show {_KUBELET}", f"show -o json {_KUBELET}"))
 @_file_options
-@click.option("-o", "--output", type=click.Choice(["wide", "json", "yaml"]), help="The format; a table if not given.")
+@click.option("-o", "--output", type=click.Choice(["wide", "json", "yaml"]), help="Output format. [default: a table]")
 def show(file: Path, name: str | None, output: str | None) -> None:
-    """Print who holds which devices, or which devices of which claims, or how the devices of claims are.
+    """Print the content of a checkpoint.
 
-    A file whose checksum is wrong is printed with a warning."""
+    A device checkpoint shows which container holds which devices, a claim checkpoint the devices prepared for each
+    claim, and a health checkpoint the health of each device. A file whose checksum is wrong is printed with a
+    warning."""
     loaded = _load(file, name)
     verdict = loaded.format.verify(loaded.blob)
     if not verdict.legible:
@@ -88,27 +94,19 @@ def show(file: Path, name: str | None, output: str | None) -> None:
     if not verdict.valid:
         click.echo(f"warning: {file}: {verdict.text}", err=True)
     if output in ("json", "yaml"):
-        click.echo(_text(loaded.format.document(loaded.blob), output))
+        from devlet.cli.output import document_text
+
+        click.echo(document_text(loaded.format.document(loaded.blob), output))
     else:
         click.echo("\n".join(loaded.format.table(loaded.blob, wide=output == "wide")))
-
-
-def _text(document: dict[str, Any], output: str) -> str:
-    if output == "json":
-        from devlet.cli.output import json_text
-
-        return json_text(document)
-    from devlet.cli.yaml_output import dump
-
-    return dump(document).rstrip("\n")
 
 
 @command.command(cls=KubectlCommand, epilog=_example(f"verify {_KUBELET}"))
 @_file_options
 def verify(file: Path, name: str | None) -> None:
-    """Say whether a file is whole, and if not, why.
+    """Verify that a checkpoint is intact, or report what is wrong with it.
 
-    The answer names the format and the version. The exit code is 1 if something is wrong."""
+    The output names the format and the version. The exit code is 1 if the file is damaged."""
     loaded = _load(file, name).check()
     verdict = loaded.format.verify(loaded.blob)
     click.echo(f"{file}: {loaded.format.name} {verdict.text}")
@@ -118,14 +116,15 @@ def verify(file: Path, name: str | None) -> None:
 
 @command.command(cls=KubectlCommand, epilog=_example("convert old_checkpoint --output kubelet_internal_checkpoint"))
 @_file_options
-@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Write here, not to standard output.")
-@click.option("--force", is_flag=True, help="Replace the file that --output names.")
+@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Write to FILE. [default: stdout]")
+@click.option("--force", is_flag=True, help="Overwrite the file given with --output.")
 def convert(file: Path, name: str | None, output: Path | None, force: bool) -> None:
-    """Write a checkpoint of any version in the present one.
+    """Convert a checkpoint of any version to the current version.
 
-    Versions of kubelet_internal_checkpoint before v2 did not record NUMA nodes: their devices have none. Versions of
-    dra_manager_state before 1.31 did not record pools, devices and requests: each driver has one device without names,
-    which serves all requests. A dra_health_state gets the members that a kubelet before 1.36 did not write."""
+    Versions of kubelet_internal_checkpoint before v2 did not record NUMA nodes, so the converted devices have none.
+    Versions of dra_manager_state before 1.31 did not record pools, devices and requests: each driver gets one unnamed
+    device that serves all requests. In dra_health_state, fields that a kubelet before 1.36 did not write get their
+    defaults."""
     loaded = _load(file, name).check()
     content = loaded.format.convert(loaded.blob)
     if output is None:
@@ -137,34 +136,38 @@ def convert(file: Path, name: str | None, output: Path | None, force: bool) -> N
 
 @command.command(cls=KubectlCommand, epilog=_example(f"repair {_KUBELET}"))
 @_file_options
-@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Write here, and leave FILE as it is.")
-@click.option("--force", is_flag=True, help="Even while a devlet runs on it; replace the file that --output names.")
+@click.option(
+    "--output", metavar="FILE", type=click.Path(path_type=Path), help="Write to FILE and leave the damaged file alone."
+)
+@click.option(
+    "--force", is_flag=True, help="Repair even if a devlet uses the file; overwrite the file given with --output."
+)
 def repair(file: Path, name: str | None, output: Path | None, force: bool) -> None:
     """Save what can be read from a damaged checkpoint.
 
-    The damaged file is kept beside the new one. A device whose entry is lost counts as free: look at what is lost
-    before you start a node on the file. Stop the node first."""
+    Stop the node first. The damaged file is kept beside the new one. A device whose entry is lost counts as free, so
+    check the reported losses before you start a node with the repaired file."""
     loaded = _load(file, name)
     if loaded.format.verify(loaded.blob).valid:
-        click.echo(f"{file}: {loaded.format.name} is valid, there is nothing to repair")
+        click.echo(f"{file}: {loaded.format.name} is valid: there is nothing to repair")
         return
     with _unused(output or file, force):
-        loaded = _load(file, name)  # nobody changes it now
+        loaded = _load(file, name)  # again, now that no devlet can change it
         rescue = loaded.format.rescue(loaded.blob)
         if not rescue.content:
-            raise StateCorrupt(f"{file}: nothing in it can be read; move it away, and a node starts without it")
+            raise StateCorrupt(f"{file}: nothing in it can be read: move it away, and the node starts without it")
         kept = None if output else _copy(loaded)
         _write(output or file, rescue.content, replace=force or output is None)
     click.echo(f"{output or file}: written with {rescue.kept}")
     for lost in rescue.lost:
         click.echo(f"lost: {lost}")
     if kept:
-        click.echo(f"the damaged file is {kept}")
+        click.echo(f"kept: the damaged file, as {kept}")
 
 
 @contextmanager
 def _unused(path: Path, force: bool) -> Iterator[None]:
-    """Nothing may start on the root above for the time being, if there is one."""
+    """Keep any devlet from starting on the root above the file, if there is one."""
     from devlet.daemon.root import LOCK_FILE
     from devlet.kit import file_lock
 
@@ -177,7 +180,7 @@ def _unused(path: Path, force: bool) -> Iterator[None]:
         with file_lock.held(found):
             yield
     except InUse as e:
-        raise InUse(f"{e}; stop it first, or say --force: it overwrites {path} at its next change") from e
+        raise InUse(f"{e}: stop it first, or use --force, knowing that it overwrites {path} at its next change") from e
 
 
 def _copy(loaded: _Loaded) -> Path:
@@ -186,7 +189,7 @@ def _copy(loaded: _Loaded) -> Path:
     try:
         aside = free_name(loaded.path, datetime.now(UTC))
     except OSError as e:
-        raise InvalidInput(f"no copy can be made beside {loaded.path}: {e.strerror or e}") from e
+        raise InvalidInput(f"cannot copy the damaged file to a name beside {loaded.path}: {e.strerror or e}") from e
     _write(aside, loaded.blob, replace=True)
     return aside
 
@@ -201,7 +204,7 @@ def _write(path: Path, content: bytes, *, replace: bool) -> None:
                 on_error.callback(path.unlink, missing_ok=True)
             atomic_file.write(path, content)
         except FileExistsError as e:
-            raise InvalidInput(f"{path} exists; --force replaces it") from e
+            raise InvalidInput(f"{path} already exists: choose another name, or overwrite it with --force") from e
         except OSError as e:
             raise InvalidInput(f"{path} cannot be written: {e.strerror or e}") from e
         on_error.pop_all()

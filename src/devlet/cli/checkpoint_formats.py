@@ -1,4 +1,4 @@
-"""The kinds of checkpoints that `devlet checkpoint` knows. The content says which one a file is, or else its name."""
+"""The kinds of checkpoints that `devlet checkpoint` knows. A file is recognised by its content, or else by its name."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,8 +20,8 @@ from devlet.state.health_salvage import ByDriver
 
 
 class Verdict(NamedTuple):
-    """`text` is the version and what is in it, or what is wrong. A warning is about one entry of a valid file. What a
-    file says may be `legible` though it is not valid."""
+    """The result of verifying a file. `text` is its version and content, or what is wrong; each warning is about an
+    entry of a valid file. A file may be `legible` even if it is not valid."""
 
     valid: bool
     text: str
@@ -30,7 +30,7 @@ class Verdict(NamedTuple):
 
 
 class Rescue(NamedTuple):
-    """A file with what could be read; empty `content` if that is nothing."""
+    """A file with the data that could be read. `content` is empty if nothing could be read."""
 
     content: bytes
     kept: str
@@ -38,8 +38,8 @@ class Rescue(NamedTuple):
 
 
 class Format(Protocol):
-    """Tables and documents of a file that is not legible raise StateCorrupt, and so does the conversion of one that is
-    not valid."""
+    """A kind of checkpoint. `table` and `document` raise StateCorrupt for an illegible file, `convert` for an invalid
+    one."""
 
     @property
     def name(self) -> str: ...
@@ -53,7 +53,7 @@ class Format(Protocol):
     def document(self, blob: bytes) -> dict[str, Any]: ...
 
     def convert(self, blob: bytes) -> bytes:
-        """In the present version."""
+        """Return the content in the current version."""
         ...
 
     def rescue(self, blob: bytes) -> Rescue: ...
@@ -137,7 +137,7 @@ class ClaimManagerFormat:
 
 
 class HealthFormat:
-    """It has no versions: a member that an older kubelet did not write has its default."""
+    """The health of devices. There are no versions: fields that older kubelets did not write get their defaults."""
 
     name = "dra_health_state"
 
@@ -174,29 +174,31 @@ class HealthFormat:
         return Rescue(content, _health_contents(found.drivers), found.lost)
 
 
-# In the order in which they are tried: old checkpoints of claims have `entries` too.
+# In the order in which they are tried, because old claim checkpoints contain `entries` as well.
 FORMATS: dict[str, Format] = {
     found.name: found for found in (ClaimManagerFormat(), HealthFormat(), DeviceManagerFormat())
 }
 
 
 def recognised(blob: bytes, name: str | None, file: str = "") -> Format:
-    """The format with this name, or the one of the content, or the one that the file has its name from."""
+    """Return the format with the given name, or else recognise it by the content, or by the name of the file."""
     if name is not None:
         return FORMATS[name]
     if blob and not blob.strip(b"\0"):
-        raise StateCorrupt("it has only zero bytes, as after a power cut; move it away, and a node starts without it")
+        raise StateCorrupt(
+            "it contains only zero bytes, as after a power failure: move it away, and the node starts without it"
+        )
     for found in FORMATS.values():
         if found.recognises(blob):
             return found
     if file in FORMATS:
         return FORMATS[file]
-    what = "it is empty" if not blob.strip() else "it has no member of one"
-    raise InvalidInput(f"not a checkpoint that devlet knows: {what}; if it once was, say which with --format")
+    what = "it is empty" if not blob.strip() else "it has none of their fields"
+    raise InvalidInput(f"not a known checkpoint: {what}; if it is a damaged one, name its kind with --format")
 
 
 def _damage_text(damages: Sequence[Damage]) -> str:
-    """The failure as the present version, and an older one whose data could be decoded."""
+    """Describe the failure in the current version, and in an older one whose data could be decoded."""
     first, *older = damages
     text = f"damaged ({first.failure}): {first.reason}"
     closer = [d for d in older if first.failure is Failure.DECODE and d.failure is Failure.CHECKSUM]
@@ -213,7 +215,7 @@ def _counted(number: int, one: str, many: str) -> str:
 
 
 def _warnings(found: Checkpoint) -> Iterator[str]:
-    """Entries that a kubelet, or devlet, drops when it reads the file."""
+    """Yield a warning for each entry that a kubelet or devlet drops when it reads the file."""
     from devlet.plugins import grants
 
     for entry in found.entries or ():
@@ -234,7 +236,7 @@ def _claim_damage_text(damage: claim_checkpoint.Damage) -> str:
 
 def _claim_warnings(found: claim_checkpoint.Checkpoint) -> Iterator[str]:
     if not found.verified:
-        yield f"whether the checksum is right cannot be said for this file of {found.form}"
+        yield f"the checksum of a file of {found.form} cannot be verified"
     counted = claim_checkpoint.by_name(found.claims or ())
     for claim in found.claims or ():
         if counted[claim.namespace, claim.name] is not claim:
@@ -247,7 +249,7 @@ def _claim_warnings(found: claim_checkpoint.Checkpoint) -> Iterator[str]:
 
 
 def _nameless(claim: ClaimEntry) -> Iterator[str]:
-    """Devices without a pool or name. One that has neither, but CDI devices, comes from a version before 1.31."""
+    """Warn of devices without a pool or name, except for those with CDI devices alone, written before 1.31."""
     for driver, devices in (claim.drivers or {}).items():
         for device in devices or ():
             is_old = device.cdi_devices and not (device.pool or device.device)
@@ -262,12 +264,12 @@ def _held_twice(claims: Iterable[ClaimEntry]) -> Iterator[str]:
         for name in sorted(_unshared(claim)):
             if (owner := owners.setdefault(name, claim)) is not claim:
                 driver, device = name
-                both = f"by the claims {owner.namespace}/{owner.name} and {claim.namespace}/{claim.name}"
-                yield f"device {device} of {driver} is held twice: {both}; that is right with admin access"
+                both = f"by claims {owner.namespace}/{owner.name} and {claim.namespace}/{claim.name}"
+                yield f"device {device} of {driver} is held twice: {both}; this is correct only with admin access"
 
 
 def _unshared(claim: ClaimEntry) -> set[tuple[str, str]]:
-    """Drivers and devices that a claim has all of. Versions before 1.31 have only names of CDI devices."""
+    """Return the drivers and devices that a claim holds without sharing; before 1.31, names of CDI devices."""
     found: set[tuple[str, str]] = set()
     for driver, devices in (claim.drivers or {}).items():
         for device in devices or ():

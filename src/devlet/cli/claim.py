@@ -1,4 +1,4 @@
-"""`devlet claim`: what an administrator does to the claims that are prepared on a node."""
+"""`devlet claim`: release claims that are prepared on a node."""
 
 from urllib.parse import quote
 
@@ -14,14 +14,14 @@ Examples:
   devlet claim release default/train --force"""
 _PATH = "/apis/devlet.dev/v1alpha1/namespaces/{}/preparedclaims/{}"
 _FORCED = (
-    "the drivers may still have the claim prepared. Its devices can be prepared for other claims now: make sure that"
+    "the drivers may still have the claim prepared. Its devices can now be prepared for other claims: make sure that"
     " nothing uses them."
 )
 
 
 @click.group(epilog=_EXAMPLES)
 def command() -> None:
-    """Release claims that drivers do not unprepare."""
+    """Release claims that their drivers do not unprepare."""
 
 
 @command.command(epilog=_EXAMPLES)
@@ -31,11 +31,12 @@ def command() -> None:
 def release(claim: str, session: Session, namespace: str, force: bool) -> None:
     """Unprepare a claim on this node whose pods have ended.
 
-    The drivers are asked once more. If they fail, the claim stays, unless --force is given: then the node forgets it,
-    logs that and reports an event. Until then no other claim gets its devices on this node."""
+    The drivers are asked once more to unprepare the claim. If they fail, the claim stays prepared, and no other claim
+    gets its devices on this node. With --force the node forgets the claim all the same, logs a warning and reports an
+    event."""
     place, _, name = claim.rpartition("/")
     if not name or "/" in place or (place and namespace and place != namespace):
-        raise InvalidInput(f"{claim!r} is not a claim: expected NAME or NAMESPACE/NAME, in one namespace")
+        raise InvalidInput(f"invalid claim {claim!r}: expected NAME or NAMESPACE/NAME, with no other namespace in -n")
     place = place or namespace or session.namespace
     options: Document = {"apiVersion": "v1", "kind": "DeleteOptions"} | ({"gracePeriodSeconds": 0} if force else {})
     if force:

@@ -1,4 +1,4 @@
-"""`devlet control`: our scheduler, and on request our controllers, for a cluster that somebody else runs."""
+"""`devlet control`: devlet's scheduler, and on request its controllers, for another cluster."""
 
 import math
 import socket
@@ -27,7 +27,7 @@ Examples:
 
 def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
     if not math.isfinite(value):
-        raise click.BadParameter(f"{value} is not a number of requests", ctx, param)
+        raise click.BadParameter(f"{value} is not a finite number of requests per second", ctx, param)
     return value
 
 
@@ -37,16 +37,16 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
     metavar="FILE",
     required=True,
     type=click.Path(path_type=Path),
-    help="The cluster, and who we are in it.",
+    help="Use the cluster and the credentials of this kubeconfig.",
 )
 @click.option(
-    "--context", metavar="NAME", default="", help="Which context of the kubeconfig. [default: its current one]"
+    "--context", metavar="NAME", default="", help="Use this context of the kubeconfig. [default: its current context]"
 )
 @click.option(
     "--controllers",
     metavar="LIST",
     default=names.SCHEDULER,
-    help="What runs: scheduler, resourceclaim, device-taint-eviction; '*' all, -NAME all but that one."
+    help="Run these: scheduler, resourceclaim, device-taint-eviction, '*' for all, or -NAME to exclude one."
     " [default: scheduler]",
 )
 @click.option(
@@ -55,18 +55,18 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
     metavar="NAME",
     multiple=True,
     default=("devlet",),
-    help="Which pods are ours: those with this schedulerName; may be repeated. [default: devlet]",
+    help="Schedule pods with this schedulerName; may be repeated. [default: devlet]",
 )
 @click.option(
     "--leader-elect/--no-leader-elect",
     default=True,
-    help="Work only while holding a lease, so that several can run. [default: true]",
+    help="Work only while holding a lease, so that several instances can run. [default: true]",
 )
 @click.option(
     "--lease-namespace",
     metavar="NAME",
     default="kube-system",
-    help="Where the leases devlet-scheduler and devlet-controllers are. [default: kube-system]",
+    help="Namespace of the leases devlet-scheduler and devlet-controllers. [default: kube-system]",
 )
 @click.option(
     "--leader-elect-lease-duration",
@@ -74,7 +74,7 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
     metavar="TIME",
     default="15s",
     callback=duration,
-    help="Others wait so long before they take over from one that is silent. [default: 15s]",
+    help="Time that other instances wait before they take over an unrenewed lease. [default: 15s]",
 )
 @click.option(
     "--leader-elect-renew-deadline",
@@ -82,7 +82,7 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
     metavar="TIME",
     default="10s",
     callback=duration,
-    help="A leader that cannot renew its lease for so long stops. [default: 10s]",
+    help="Time after which a leader that cannot renew its lease stops. [default: 10s]",
 )
 @click.option(
     "--leader-elect-retry-period",
@@ -90,10 +90,10 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
     metavar="TIME",
     default="2s",
     callback=duration,
-    help="Between two tries to get or renew a lease. [default: 2s]",
+    help="Time between two attempts to acquire or renew a lease. [default: 2s]",
 )
 @click.option(
-    "--identity", metavar="NAME", help="The beginning of our name in leases and events. [default: the host name]"
+    "--identity", metavar="NAME", help="Prefix of this instance's name in leases and events. [default: the host name]"
 )
 @click.option(
     "--kube-api-qps",
@@ -102,15 +102,19 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
     type=click.FloatRange(min=0),
     callback=_finite,
     default=0.0,
-    help="Send at most so many requests per second. [default: 0, no limit]",
+    help="Limit the requests per second to the API server. [default: 0, no limit]",
 )
 @click.option(
     "--metrics-address",
     metavar="IP:PORT",
-    help="Serve /metrics and /healthz there, without TLS. [default: nowhere]",
+    help="Serve /metrics and /healthz on this address, without TLS. [default: not served]",
 )
 @click.option(
-    "--log-format", metavar="text|json", type=click.Choice(LOG_FORMATS), default="text", help="How log lines look."
+    "--log-format",
+    metavar="text|json",
+    type=click.Choice(LOG_FORMATS),
+    default="text",
+    help="Format of log lines. [default: text]",
 )
 @click.option(
     "-v",
@@ -118,7 +122,7 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
     metavar="LEVEL",
     type=click.IntRange(0, MAX_VERBOSITY),
     default=0,
-    help="0 logs what changed, 1 each step, 2 libraries too. [default: 0]",
+    help="Log level: 0 logs changes, 1 adds each step, 2 adds libraries. [default: 0]",
 )
 def command(
     kubeconfig: Path,
@@ -136,14 +140,14 @@ def command(
     log_format: str,
     verbosity: int,
 ) -> None:
-    """Run control loops for the cluster of a kubeconfig, until SIGINT or SIGTERM.
+    """Run devlet's control loops for another cluster, until SIGINT or SIGTERM.
 
-    By default that is the scheduler, for pods with schedulerName devlet. Prints one line on standard output once it is
-    known who leads; logs go to standard error."""
+    By default this is the scheduler, for pods with schedulerName devlet. One line is printed to standard output once a
+    leader is known; logs go to standard error."""
     _check("--scheduler-name", dns_subdomain, scheduler_names)
     _check("--lease-namespace", dns_label, [lease_namespace])
     if identity is not None and not identity.strip():
-        raise InvalidInput("--identity: the name is empty; leave the flag out for the host's name")
+        raise InvalidInput("--identity: the name is empty: leave the flag out to use the host name")
     config = ControlConfig(
         kubeconfig.expanduser(),
         identity or socket.gethostname().lower(),
@@ -168,14 +172,14 @@ def _check(flag: str, errors_of: Callable[[str], Sequence[str]], values: Sequenc
 def _chosen(text: str) -> frozenset[str]:
     if not text.replace(",", "").strip():
         raise InvalidInput(
-            f"--controllers: nothing is named; expected some of {', '.join(names.CONTROL)}, or '*' for all"
+            f"--controllers: the list is empty: expected some of {', '.join(names.CONTROL)}, or '*' for all"
         )
     try:
         found = names.parse(text, names.CONTROL)
     except ValueError as e:
         raise InvalidInput(f"--controllers: {e}") from e
     if not found:
-        raise InvalidInput(f"--controllers: {text!r} leaves nothing to run")
+        raise InvalidInput(f"--controllers: {text!r} selects nothing to run")
     return found
 
 

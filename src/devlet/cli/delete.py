@@ -56,26 +56,38 @@ class Options:
 @selector_options
 @all_namespaces_option
 @file_options
-@click.option("--all", "everything", is_flag=True, help="All objects of the type.")
-@click.option("--wait/--no-wait", default=True, help="Return when the objects are gone; --wait=false does not wait.")
+@click.option("--all", "everything", is_flag=True, help="Delete all objects of the type in the namespace.")
+@click.option("--wait/--no-wait", default=True, help="Wait until the objects are gone. [default: wait]")
 @click.option(
     "--timeout",
     metavar="TIME",
     callback=duration,
     default="0",
-    help="How long to wait, as in 30s; 0 for as long as it takes.",
-)
-@click.option("--grace-period", type=int, default=-1, help="Seconds that pods have to end; negative: their own.")
-@click.option("--now", is_flag=True, help="The same as --grace-period=1.")
-@click.option("--force", is_flag=True, help="Remove at once, without asking the node.")
-@click.option(
-    "--cascade", type=click.Choice(list(_POLICIES)), default="background", help="What happens to owned objects."
+    help="Time to wait before giving up, as in 30s; 0 for no limit.",
 )
 @click.option(
-    "--dry-run", type=click.Choice(["none", "server"]), default="none", help="server: check all, change nothing."
+    "--grace-period",
+    metavar="SECONDS",
+    type=int,
+    default=-1,
+    help="Time for a pod to terminate; negative for the pod's own.",
 )
-@click.option("--ignore-not-found", is_flag=True, help="Objects that do not exist are no error.")
-@click.option("-o", "--output", type=click.Choice(["name"]), help="Print names only.")
+@click.option("--now", is_flag=True, help="Terminate pods quickly; the same as --grace-period=1.")
+@click.option("--force", is_flag=True, help="Remove the objects immediately, without waiting for the node.")
+@click.option(
+    "--cascade",
+    type=click.Choice(list(_POLICIES)),
+    default="background",
+    help="Choose how owned objects are deleted. [default: background]",
+)
+@click.option(
+    "--dry-run",
+    type=click.Choice(["none", "server"]),
+    default="none",
+    help="With server, validate the request on the server without deleting anything.",
+)
+@click.option("--ignore-not-found", is_flag=True, help="Treat objects that do not exist as deleted.")
+@click.option("-o", "--output", type=click.Choice(["name"]), help="Print only the names of the deleted objects.")
 @target_options
 def command(
     arguments: tuple[str, ...],
@@ -115,20 +127,23 @@ def command(
     if wait and not options.dry_run:
         deadline = deadline_in(timeout) if timeout else None
         late = [d for d, uid in deleted if not gone(session, d.resource, d.namespace, d.name, uid, deadline)]
-        errors += [Unavailable(f"timed out waiting until {d.text} is gone; something still holds it") for d in late]
+        errors += [
+            Unavailable(f"timed out waiting for {d.text} to be deleted: `devlet describe` shows its finalizers")
+            for d in late
+        ]
     if errors:
         raise ExceptionGroup("delete", errors)
 
 
 def _grace(seconds: int, now: bool, force: bool) -> int | None:
     if now and seconds >= 0:
-        raise InvalidInput("--now and --grace-period exclude each other")
+        raise InvalidInput("--now and --grace-period cannot be combined")
     if force and seconds > 0:
-        raise InvalidInput("--force deletes at once: leave out --grace-period or set it to 0")
+        raise InvalidInput("--force deletes immediately: leave out --grace-period or set it to 0")
     if force:
         return 0
     if now or seconds == 0:
-        return 1  # 0 would leave a pod running that nobody knows of; that takes --force
+        return 1  # 0 could leave a pod running that the API no longer shows, which takes --force
     return seconds if seconds > 0 else None
 
 
@@ -140,7 +155,7 @@ def _delete(
     errors: list[DevletError],
     ignore_not_found: bool,
 ) -> Iterator[tuple[Named, str]]:
-    """Those that were there, with their UID, as they are deleted."""
+    """Delete the objects one by one, and yield each that existed with its UID."""
     for d in doomed:
         try:
             _, answer = session.send("DELETE", d.path, options.body, accept=METADATA)
@@ -160,6 +175,6 @@ def _line(deleted: Named, options: Options) -> str:
 
 
 def _uid(answer: Document) -> str:
-    """The server answers with the object, or with a Status about it."""
+    """Return the UID from the response, which is the object or a Status about it."""
     about = answer.get("details") if answer.get("kind") == "Status" else answer.get("metadata")
     return str((about or {}).get("uid") or "")

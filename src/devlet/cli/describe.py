@@ -7,8 +7,7 @@ from importlib import import_module
 import click
 
 from devlet.cli import node_views, selection
-from devlet.cli.event_lines import last_seen, seen, source
-from devlet.cli.events import EVENTS
+from devlet.cli.events import EVENTS, last_seen, seen, source
 from devlet.cli.options import (
     KubectlCommand,
     all_namespaces_option,
@@ -56,7 +55,7 @@ Examples:
 @selector_options
 @all_namespaces_option
 @file_options
-@click.option("--show-events/--no-show-events", default=True, help="The object's events at the end.")
+@click.option("--show-events/--no-show-events", default=True, help="Show the events of each object. [default: show]")
 @target_options
 def command(
     arguments: tuple[str, ...],
@@ -69,7 +68,9 @@ def command(
     recursive: bool,
     show_events: bool,
 ) -> None:
-    """Show objects in detail, with what they refer to and their events."""
+    """Show details of objects, with related objects and events.
+
+    TYPE is a plural, singular or short name, or several separated by commas."""
     selection.one_source(arguments, files)
     resources = Resources(session)
     if files:
@@ -118,7 +119,7 @@ def describe(
 
 
 def _events(session: Session, named: Named, document: Document) -> list[Document] | None:
-    """None for a view: nobody can refer to what has no UID."""
+    """Return None for a view, which has no UID and so cannot have events."""
     if not (uid := (document.get("metadata") or {}).get("uid")):
         return None
     # Events about things without a namespace are kept in the default one.

@@ -9,13 +9,12 @@ from devlet.cassettes import library
 from devlet.cassettes.cassette import Cassette
 from devlet.cassettes.drift import Difference, differences
 from devlet.cassettes.recording import recorded
-from devlet.cli.cassette_options import origin_options
-from devlet.cli.cassette_source import Origin, find
+from devlet.cli.cassette_source import Origin, find, origin_options
 from devlet.cli.options import KubectlCommand, output_option
-from devlet.cli.output import json_text
+from devlet.cli.output import check_format, document_text
 from devlet.cli.session import Document
 from devlet.cli.views import differences as view
-from devlet.errors import DevletError, InvalidInput
+from devlet.errors import DevletError
 
 FORMATS = "json or yaml"
 LIVE = "live"
@@ -30,13 +29,13 @@ Examples:
 
 
 class _Command(KubectlCommand):
-    """As diff(1): 1 says that they differ, so an error cannot."""
+    """A command whose usage errors exit with 2: as in diff(1), 1 means that the two differ."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as e:
-            click.echo(f"error: {e.format_message()}\nsee: {ctx.command_path} --help", err=True)
+            click.echo(f"error: {e.format_message()}\nSee '{ctx.command_path} --help' for usage.", err=True)
             raise click.exceptions.Exit(FAILED) from e
 
 
@@ -46,13 +45,13 @@ class _Command(KubectlCommand):
 @output_option(FORMATS)
 @origin_options
 def command(before: str, after: str, output: str, origin: Origin) -> int:
-    """Compare two cassettes, or one with the node as it is now.
+    """Compare two cassettes, or a cassette with a running node.
 
-    Devices that came or went, attributes, capacities, taints and health that changed, versions of drivers. The exit
-    code is 0 if they are the same, 1 if they differ, 2 if they could not be compared."""
+    A and B are cassettes; `live` stands for the node as it is now. The differences are devices that were added or
+    removed, changed attributes, capacities, taints and health, and versions of drivers. The exit code is 0 if there are
+    no differences, 1 if there are some, and 2 if the comparison failed."""
     try:
-        if output not in ("", "json", "yaml"):
-            raise InvalidInput(f'output format "{output}": expected {FORMATS}')
+        check_format(output, "json", "yaml")
         found = differences(_cassette(before, origin), _cassette(after, origin))
     except DevletError as e:
         click.echo(f"error: {e}", err=True)
@@ -69,11 +68,7 @@ def _cassette(text: str, origin: Origin) -> Cassette:
 
 def _print(found: list[Difference], output: str) -> None:
     document: Document = {"same": not found, "differences": msgspec.to_builtins(found)}
-    if output == "json":
-        click.echo(json_text(document))
-    elif output == "yaml":
-        from devlet.cli.yaml_output import dump
-
-        click.echo(dump(document), nl=False)
+    if output:
+        click.echo(document_text(document, output))
     else:
         click.echo("\n".join(view.lines(found)))

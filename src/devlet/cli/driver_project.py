@@ -1,7 +1,8 @@
 """A new project for a driver: its names, and its files from the templates beside this module.
 
-One name makes all others: `led` or `led.vendor.com` is the driver led.vendor.com or the resource vendor.com/led, in the
-package led_driver, so that it can never hide another module. The files appear all at once or not at all.
+All names derive from one: `led` or `led.vendor.com` gives the driver led.vendor.com or the resource vendor.com/led, in
+the package led_driver, whose suffix keeps it from shadowing another module. The files are created all at once or not
+at all.
 """
 
 import re
@@ -24,11 +25,11 @@ SUFFIX = ".tmpl"
 PACKAGE = "PACKAGE"  # in paths of templates
 DOMAIN = "example.com"
 
-# The registration socket of an instance, `/var/lib/kubelet/plugins_registry/NAME-UID-reg.sock`, has 80 more, and the
-# kernel takes 107.
+# The path of an instance's registration socket, `/var/lib/kubelet/plugins_registry/NAME-UID-reg.sock`, is 80 characters
+# longer than the name, and the kernel accepts 107.
 LONGEST_DRIVER = 27
 
-_EXPECTED = "expected a lower case letter, and then letters, digits and dashes"
+_EXPECTED = "must start with a lowercase letter and consist of lowercase letters, digits and dashes"
 
 
 class Kind(StrEnum):
@@ -38,7 +39,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """All that a project is called."""
+    """The names in a project, all derived from its label and domain."""
 
     label: str
     domain: str
@@ -60,7 +61,7 @@ class Names:
         return self.distribution.replace("-", "_")
 
     def values(self) -> dict[str, str]:
-        """What templates say in braces."""
+        """Return the values for the names in braces in templates."""
         return {
             "label": self.label,
             "driver": self.driver,
@@ -75,27 +76,27 @@ class Names:
 
 
 def names_of(name: str, kind: Kind) -> Names:
-    """InvalidInput if it is none for such a project."""
+    """Derive the names from `name`. Raises InvalidInput if a project of this kind cannot have it."""
     if "/" in name or "\\" in name or name.startswith((".", "~")):
-        raise InvalidInput(f"{name!r} is a path: expected a name such as led or led.vendor.com; --directory says where")
+        raise InvalidInput(f"{name!r} is a path, not a name such as led or led.vendor.com: give paths with --directory")
     label, _, domain = name.partition(".")
     found = Names(label, domain or DOMAIN)
     if not re.fullmatch("[a-z]([a-z0-9-]*[a-z0-9])?", label):
-        raise InvalidInput(f"{name!r} cannot be the name of a driver: {_EXPECTED}")
+        raise InvalidInput(f"invalid driver name {name!r}: {_EXPECTED}")
     if problems := names.driver_name(found.driver):
-        raise InvalidInput(f"{name!r} cannot be the name of a driver: {problems[0]}")
+        raise InvalidInput(f"invalid driver name {name!r}: {problems[0]}")
     if kind is Kind.DRA and len(found.driver) > LONGEST_DRIVER:
-        why = f"the paths of its sockets would be too long: expected at most {LONGEST_DRIVER} characters"
-        raise InvalidInput(f"{found.driver!r} cannot be the name of a driver: {why}")
+        why = f"must be no more than {LONGEST_DRIVER} characters, or the paths of its sockets become too long"
+        raise InvalidInput(f"invalid driver name {found.driver!r}: {why}")
     if kind is Kind.DEVICE_PLUGIN and names.extended_resource_name(found.resource):
-        raise InvalidInput(f"{found.resource!r} cannot be a resource of a device plugin")
+        raise InvalidInput(f"invalid resource name {found.resource!r}: a device plugin cannot serve it")
     return found
 
 
 def create(directory: Path, kind: Kind, project: Names) -> list[PurePosixPath]:
-    """The files, in a directory that is not there yet. InvalidInput if it is, or cannot be made."""
+    """Create the directory and return its files. Raises InvalidInput if it exists or cannot be created."""
     if directory.exists() or directory.is_symlink():
-        raise InvalidInput(f"{directory} is there already, and stays as it is: choose another with --directory")
+        raise InvalidInput(f"{directory} already exists: choose another directory with --directory")
     files = dict(_rendered(kind, project))
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
@@ -103,7 +104,7 @@ def create(directory: Path, kind: Kind, project: Names) -> list[PurePosixPath]:
             _write(Path(place) / "new", files)
             (Path(place) / "new").rename(directory)
     except OSError as e:
-        raise InvalidInput(f"{directory} cannot be made: {e.strerror or e}") from e
+        raise InvalidInput(f"cannot create {directory}: {e.strerror or e}") from e
     return sorted(files)
 
 
@@ -130,5 +131,5 @@ def _templates(folder: Traversable, path: PurePosixPath) -> Iterator[tuple[PureP
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
-    """A name in braces that has no value is a mistake in the template: KeyError."""
+    """Replace the names in braces by their values. Raises KeyError for a name without a value."""
     return re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], text)

@@ -1,4 +1,7 @@
-"""`devlet events`."""
+"""`devlet events`, and how events are shown.
+
+Events have two shapes: older ones count in `count` and `lastTimestamp`, newer ones have a `series`. Both are read.
+"""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -6,16 +9,25 @@ from datetime import UTC, datetime
 import click
 
 from devlet.cli import selection
-from devlet.cli.event_lines import HEADER, last_seen, row
-from devlet.cli.options import KubectlCommand, all_namespaces_option, output_option, target_options
+from devlet.cli.options import (
+    KubectlCommand,
+    all_namespaces_option,
+    no_headers_option,
+    output_option,
+    target_options,
+)
 from devlet.cli.output import FORMATS, Found, emit, printer
 from devlet.cli.resources import Resource, Resources
 from devlet.cli.session import Document, Session
-from devlet.cli.tables import Layout
+from devlet.cli.tables import Layout, cell_text
 from devlet.cli.watching import changes
 from devlet.errors import InvalidInput
+from devlet.objects.subdocuments import number, text
+from devlet.objects.table_cells import duration, instant
 
 EVENTS = Resource("", "v1", "events", "event", "Event", namespaced=True)
+HEADER = ["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"]
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 _EXAMPLES = """\b
 Examples:
@@ -26,11 +38,11 @@ Examples:
 
 
 @click.command(cls=KubectlCommand, epilog=_EXAMPLES)
-@click.option("--for", "about", metavar="TYPE/NAME", default="", help="Only events about this object.")
-@click.option("--types", metavar="TYPE,…", default="", help="Only these types: Normal, Warning.")
+@click.option("--for", "about", metavar="TYPE/NAME", default="", help="Show only events about this object.")
+@click.option("--types", metavar="TYPE,…", default="", help="Show only events of these types: Normal, Warning.")
 @all_namespaces_option
-@click.option("-w", "--watch", is_flag=True, help="Then follow new events.")
-@click.option("--no-headers", is_flag=True, help="Without titles.")
+@click.option("-w", "--watch", is_flag=True, help="Watch for new events after listing the existing ones.")
+@no_headers_option
 @output_option(FORMATS)
 @target_options
 def command(
@@ -102,3 +114,47 @@ def _about(session: Session, about: str) -> list[tuple[str, str]]:
 
 def _of_type(event: Document, wanted: set[str]) -> bool:
     return not wanted or str(event.get("type", "")).lower() in wanted
+
+
+def last_seen(event: Document) -> datetime:
+    """For sorting: an event without any time was before all others."""
+    return (
+        _first(event, ("series", "lastObservedTime"), ("lastTimestamp",), ("firstTimestamp",), ("eventTime",)) or _NEVER
+    )
+
+
+def row(event: Document, now: datetime) -> list[str]:
+    about = f"{text(event, 'involvedObject', 'kind')}/{text(event, 'involvedObject', 'name')}"
+    return [
+        seen(event, now),
+        cell_text(text(event, "type")),
+        cell_text(text(event, "reason")),
+        cell_text(about),
+        cell_text(text(event, "message").strip()),
+    ]
+
+
+def seen(event: Document, now: datetime) -> str:
+    """`5m`, or `5m (x3 over 20m)` for one that happened more than once."""
+    last = last_seen(event)
+    if last == _NEVER:
+        return "<unknown>"
+    ago = duration((now - last).total_seconds())
+    count = number(event, "series", "count") or number(event, "count")
+    first = _first(event, ("firstTimestamp",), ("eventTime",))
+    if count < 2 or first is None:
+        return ago
+    return f"{ago} (x{count} over {duration((now - first).total_seconds())})"
+
+
+def source(event: Document) -> str:
+    component = text(event, "source", "component") or text(event, "reportingComponent")
+    host = text(event, "source", "host")
+    return f"{component}, {host}" if host else component
+
+
+def _first(event: Document, *paths: tuple[str, ...]) -> datetime | None:
+    for path in paths:
+        if moment := instant(text(event, *path)):
+            return moment
+    return None

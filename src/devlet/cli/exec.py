@@ -1,4 +1,4 @@
-"""`devlet exec`: a program that knows only /var/lib/kubelet, on this node's root."""
+"""`devlet exec`: run a program that knows only /var/lib/kubelet on the root of a devlet."""
 
 from pathlib import Path
 
@@ -20,16 +20,17 @@ Examples:
 
 @click.command(epilog=_EXAMPLES, context_settings={"allow_interspersed_args": False})
 @click.option(
-    "--root", metavar="DIR", type=click.Path(path_type=Path), help="Show DIR, on which a devlet runs, as the kubelet's."
+    "--root", metavar="DIR", type=click.Path(path_type=Path), help="Map /var/lib/kubelet to DIR, where a devlet runs."
 )
 @click.argument("program", metavar="-- PROGRAM [ARGUMENT]...", nargs=-1, type=click.UNPROCESSED)
 def command(root: Path | None, program: tuple[str, ...]) -> int:
-    """Start a program for which /var/lib/kubelet is the root of a running devlet.
+    """Run a program for which /var/lib/kubelet is the root of a running devlet.
 
-    For plugins that have the kubelet's paths built in. Only this program, and what it starts, sees that; on the host
-    nothing changes. Needs root, or a kernel that lets users have namespaces. The exit code is the program's."""
+    Use this for plugins that have the kubelet's paths built in. Only the program and its children see the change;
+    nothing changes on the host. This needs root, or a kernel that allows unprivileged user namespaces. The exit code is
+    that of the program."""
     if not program or not program[0]:
-        raise click.UsageError("say which program: devlet exec -- PROGRAM [ARGUMENT]...")
+        raise click.UsageError("no program given: use `devlet exec -- PROGRAM [ARGUMENT]...`")
     socket = node(root)
     socket.check()
     kubelet_paths.enter(socket.root)

@@ -1,4 +1,4 @@
-"""What `devlet explain` does: find the pod or claim, ask why, and put the answer into words."""
+"""The work of `devlet explain`: find the pod or claim, ask the allocator, and describe the result."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ from devlet.cli.allocation_input import Objects, text_of
 from devlet.cli.allocation_source import Source
 from devlet.cli.allocation_subject import Subject, claim_subject, pod_subject
 from devlet.cli.session import Document
-from devlet.cli.views import allocated, explanation, explanation_document, overlap
+from devlet.cli.views import allocated, explanation, explanation_document
 from devlet.control.search_time import FILTER_TIMEOUT, SearchTime
 from devlet.errors import InvalidInput, NotFound
 from devlet.objects.claims.overlaps import Overlap
@@ -32,7 +32,7 @@ _TYPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`kind` is pod, claim, or empty: whichever there is."""
+    """What to explain. `kind` is pod, claim, or empty for either of them."""
 
     kind: str
     key: ObjectKey
@@ -46,18 +46,18 @@ class Question:
         if len(words) == 1:
             words = ["", *words]
         if len(words) != 2 or not words[1]:
-            raise InvalidInput("say which pod or claim: NAME, pod/NAME or claim/NAME")
+            raise InvalidInput("name one pod or claim: NAME, pod/NAME or claim/NAME")
         type_, name = words
         if type_ and type_.lower() not in _TYPES:
-            raise InvalidInput(f'"{type_}": only pods and claims can be explained: pod/{name} or claim/{name}')
+            raise InvalidInput(f'cannot explain "{type_}", only pods and claims: use pod/{name} or claim/{name}')
         return Question(_TYPES.get(type_.lower(), ""), (namespace, name))
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`found` is about claims without devices and all `nodes`; `reports` about where those with devices are.
+    """The explanation. `found` covers unallocated claims on all `nodes`; `reports` cover the allocated claims.
 
-    `is_reference`: it is about what Kubernetes would do.
+    `is_reference` means that it describes what Kubernetes would do.
     """
 
     subject: Subject
@@ -90,25 +90,29 @@ class Answer:
         if self.found:
             yield from explanation.lines(subject.text, self.found, self.nodes, wide=wide, all_nodes=all_nodes)
         elif subject.claims:
-            yield f"{subject.text} does not fit: no node is left to look at"
+            yield f"{subject.text} does not fit: every node is excluded"
         else:
             yield f"{subject.text}: {_settled(subject)}"
         if self.overlaps:
-            yield from overlap.lines(self.overlaps)
+            yield from allocated.overlap_lines(self.overlaps)
         yield from self._notes()
         if self.claims:
             yield from allocated.lines(self.claims, self.reports, now, wide=wide)
 
     def _notes(self) -> Iterator[str]:
-        notes = [f"Left out: {count} nodes, {reason}" for reason, count in self.excluded.most_common()]
+        notes = [f"Excluded: {_counted(count)}: {reason}" for reason, count in self.excluded.most_common()]
         notes += [
-            f"Left out: devices of driver {driver}, which is gone from node {node}" for driver, node in self.hidden
+            f"Excluded: devices of driver {driver}, which is gone from node {node}" for driver, node in self.hidden
         ]
         if self.found and self.found.fits and self.is_reference:
             failing = [node.node for node in self.found.nodes if node.outcome == "error"]
             notes += [f"An error on node {name} makes kube-scheduler give up on all nodes" for name in failing[:1]]
-        notes += [f"Claim {name} is not made yet: this is what its template says" for name in self.subject.made]
+        notes += [f"Claim {name} does not exist yet: its template was used" for name in self.subject.made]
         yield from ["", *notes] if notes else ()
+
+
+def _counted(nodes: int) -> str:
+    return f"{nodes} node" if nodes == 1 else f"{nodes} nodes"
 
 
 def _settled(subject: Subject) -> str:
@@ -132,7 +136,7 @@ def _brief(claim: Document) -> Document:
 
 
 def objects_for(question: Question, source: Source) -> Objects:
-    """With the pod that is asked about, and the templates that it names."""
+    """Read the objects, with the pod to explain and the templates that it names."""
     objects, server, key = source.objects(pods=False), source.server, question.key
     if server is None or question.kind == "claim":
         return objects
@@ -173,7 +177,7 @@ def _overlaps(objects: Objects, subject: Subject) -> Iterable[Overlap]:
 def _explained(
     question: Question, allocator: Allocator, nodes: Sequence[Node], claims: Sequence[ResourceClaim]
 ) -> Explanation:
-    """The time is for all searches together."""
+    """Explain the claims within one time limit for all searches."""
     budget = SearchTime(question.seconds)
     return explain(allocator, nodes, claims, limits=lambda: budget.limits, all_nodes=question.all_nodes)
 
@@ -181,7 +185,7 @@ def _explained(
 def _passed_over(
     question: Question, objects: Objects, rules: Rules, subject: Subject, nodes: Sequence[Node]
 ) -> Sequence[NodeReport]:
-    """What there is for the allocated claims on the first node where they can be used, as if they had nothing."""
+    """Report on the allocated claims, on the first node where they can be used, as if they were unallocated."""
     if not subject.allocated or not nodes:
         return ()
     keys = [(claim.metadata.namespace, claim.metadata.name) for claim in subject.allocated]
@@ -192,7 +196,7 @@ def _passed_over(
 def _nodes(question: Question, objects: Objects) -> list[Node]:
     nodes = objects.node_list()
     if not nodes:
-        raise NotFound("there are no nodes, and no slice names one")
+        raise NotFound("there are no nodes, and no slice names one: start a node, or add nodes with -f")
     if question.node and not (nodes := [node for node in nodes if node.name == question.node]):
         raise NotFound(f'node "{question.node}" not found')
     return nodes
@@ -203,10 +207,10 @@ def _subject(question: Question, objects: Objects) -> Subject:
     pod = objects.pods.get(key) if question.kind != "claim" else None
     claim = objects.claims.get(key) if question.kind != "pod" else None
     if pod and claim:
-        raise InvalidInput(f'both a pod and a claim are named "{key[1]}": write pod/{key[1]} or claim/{key[1]}')
+        raise InvalidInput(f'both a pod and a claim are named "{key[1]}": use pod/{key[1]} or claim/{key[1]}')
     if pod is not None:
         if not pod.spec.resource_claims:
-            raise InvalidInput(f"pod {text_of(key)} uses no resource claims: there is nothing to allocate for it")
+            raise InvalidInput(f"pod {text_of(key)} uses no resource claims, so it needs no allocation to explain")
         return pod_subject(objects, pod)
     if claim is not None:
         return claim_subject(objects, key)
@@ -215,9 +219,10 @@ def _subject(question: Question, objects: Objects) -> Subject:
 
 
 def _elsewhere(question: Question, objects: Objects) -> str:
-    """Where else there is one of that name."""
+    """Name other namespaces with a pod or claim of that name, or suggest looking in them."""
     namespace, name = question.key
     if question.kind and ((namespace, name) in objects.pods or (namespace, name) in objects.claims):
-        return f", but a {'claim' if question.kind == 'pod' else 'pod'} is"
+        other = "claim" if question.kind == "pod" else "pod"
+        return f", but there is a {other} of that name: use {other}/{name}"
     places = sorted({key[0] for key in (*objects.pods, *objects.claims) if key[1] == name})
-    return f", but in {', '.join(places)}: use -n {places[0]}" if places else "; look in others with -n NAMESPACE"
+    return f", but in {', '.join(places)}: use -n {places[0]}" if places else ": use -n for another namespace"

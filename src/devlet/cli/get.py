@@ -8,6 +8,7 @@ from devlet.cli.options import (
     all_namespaces_option,
     arguments,
     file_options,
+    no_headers_option,
     output_option,
     selector_options,
     target_options,
@@ -34,14 +35,14 @@ Examples:
 @selector_options
 @all_namespaces_option
 @file_options
-@click.option("-w", "--watch", is_flag=True, help="Then follow what changes.")
-@click.option("--watch-only", is_flag=True, help="Follow what changes, without what is there now.")
-@click.option("--no-headers", is_flag=True, help="Tables without titles.")
-@click.option("--show-labels", is_flag=True, help="Tables with labels.")
-@click.option("--show-kind", is_flag=True, help="Names with their kind.")
-@click.option("--show-managed-fields", is_flag=True, help="JSON and YAML with managedFields.")
-@click.option("--sort-by", metavar="PATH", default="", help="Sorted by this JSONPath of each object.")
-@click.option("--ignore-not-found", is_flag=True, help="Objects that do not exist are no error.")
+@click.option("-w", "--watch", is_flag=True, help="Watch for changes after listing the objects.")
+@click.option("--watch-only", is_flag=True, help="Watch for changes without listing the objects first.")
+@no_headers_option
+@click.option("--show-labels", is_flag=True, help="Show the labels of objects as the last column.")
+@click.option("--show-kind", is_flag=True, help="Show the kind of each object before its name.")
+@click.option("--show-managed-fields", is_flag=True, help="Keep managedFields in JSON and YAML output.")
+@click.option("--sort-by", metavar="PATH", default="", help="Sort the objects by this JSONPath, as in .metadata.name.")
+@click.option("--ignore-not-found", is_flag=True, help="Exit with 0 if a named object does not exist.")
 @target_options
 def command(
     arguments: tuple[str, ...],
@@ -62,10 +63,10 @@ def command(
     sort_by: str,
     ignore_not_found: bool,
 ) -> None:
-    """Print objects.
+    """List objects, or print some of them.
 
-    TYPE is a plural, singular or short name, several with commas, or "all"; with its group where it is ambiguous, as in
-    resourceclaims.v1beta1.resource.k8s.io."""
+    TYPE is a plural, singular or short name, several of them separated by commas, or "all". Add the group, or version
+    and group, if a type is ambiguous, as in resourceclaims.v1beta1.resource.k8s.io."""
     request = Request(
         arguments=arguments,
         output=output,

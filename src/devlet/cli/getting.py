@@ -1,6 +1,6 @@
-"""What `devlet get` does: read, print, and follow.
+"""The work of `devlet get`: read, print and watch objects.
 
-Apart from the command because it must run without click, see `quick`.
+Separate from the command because `quick` runs it without click.
 """
 
 import sys
@@ -17,7 +17,7 @@ from devlet.errors import DevletError, InvalidInput, NotFound
 
 
 class Request(NamedTuple):
-    """The flags of the command, by their names."""
+    """The arguments and flags of the command."""
 
     arguments: tuple[str, ...] = ()
     output: str = ""
@@ -37,7 +37,7 @@ class Request(NamedTuple):
 
 
 def get(session: Session, namespace: str, request: Request) -> None:
-    """`namespace` is the one asked for, empty if none was."""
+    """Run `devlet get`. `namespace` is that of the command line, empty if none was given."""
     shown = Shown(not request.no_headers, request.all_namespaces, request.show_labels, request.show_kind)
     printing = printer(request.output, shown, managed_fields=request.show_managed_fields)
     order = _order(request.sort_by) if request.sort_by else None
@@ -78,13 +78,13 @@ def _wanted(session: Session, namespace: str, scope: Scope, request: Request) ->
 
 
 def _order(path: str) -> Order:
-    from devlet.cli.sorting import order_by
+    from devlet.cli.path_output import order_by
 
     return order_by(path)
 
 
 class _Reader:
-    """What is there is read; what is not becomes one of the errors."""
+    """Reads objects, and collects errors about those that cannot be read."""
 
     def __init__(
         self, session: Session, printing: Printer, order: Order | None, *, wide: bool, ignore_not_found: bool
@@ -106,7 +106,7 @@ class _Reader:
             yield from self._order(found) if self._order else node_views.ordered(found)
 
     def joins(self, want: Wanted) -> bool:
-        """Its table is not the server's."""
+        """Return whether the table is made by `joined_tables`, not by the server."""
         return want.resource.joined and self.printing.accept == TABLE
 
     def _documents(self, scope: Scope, want: Wanted) -> Iterator[Document]:
@@ -139,7 +139,7 @@ class _Reader:
 
 def _follow(reader: _Reader, wanted: Sequence[Place], *, existing: bool) -> None:
     if len(wanted) != 1 or len(wanted[0][1].names) > 1:
-        raise InvalidInput("one type, or one object, can be watched at a time")
+        raise InvalidInput("only one type or one object can be watched at a time")
     from devlet.cli.watching import changes
 
     scope, want = wanted[0]
@@ -153,13 +153,13 @@ def _follow(reader: _Reader, wanted: Sequence[Place], *, existing: bool) -> None
         return
     query = list(scope.query)
     if want.names:
-        session.get(want.resource.item(scope.namespace, want.names[0]))  # to say so if it does not exist
+        session.get(want.resource.item(scope.namespace, want.names[0]))  # raises NotFound if it does not exist
         query.append(("fieldSelector", f"metadata.name={want.names[0]}"))
     path = want.resource.collection(scope.namespace)
     if want.resource.group == VIEWS_GROUP:
-        looks = node_views.followed(session, path, query, accept=printing.accept)
-        for look in looks if existing else islice(looks, 1, None):
-            for found in node_views.ordered([Found(want.resource, look)]):
+        listings = node_views.followed(session, path, query, accept=printing.accept)
+        for page in listings if existing else islice(listings, 1, None):
+            for found in node_views.ordered([Found(want.resource, page)]):
                 emit(printing, printing.one(found))
         return
     listing: Document = {}

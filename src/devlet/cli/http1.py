@@ -1,7 +1,7 @@
-"""HTTP/1.1 as API servers speak it, over any connected socket.
+"""A minimal HTTP/1.1 client for API servers, over any connected socket.
 
-The standard library's client loads the parsers of e-mail first, which takes longer than the rest of a command. What is
-wrong with a connection or on it is a ConnectionError; after one, the line is of no further use.
+The standard library's client imports the email parsers, which takes longer than the rest of a command. Every problem
+with a connection raises ConnectionError; the connection cannot be used afterwards.
 """
 
 import socket
@@ -28,7 +28,7 @@ class Line:
             lines.append(f"Content-Length: {len(body)}")
         head = "\r\n".join(lines)
         if head.count("\n") != len(lines) - 1 or head.count("\r") != len(lines) - 1:
-            raise ConnectionError("a header may not have line breaks")
+            raise ConnectionError("a header must not contain line breaks")
         self._socket.sendall(head.encode("latin-1", "replace") + b"\r\n\r\n" + (body or b""))
         return self._answer()
 
@@ -48,19 +48,19 @@ class Line:
     def _head(self) -> tuple[int, dict[str, list[str]]]:
         first = self._line().split(None, 2)
         if len(first) < 2 or not first[0].startswith("HTTP/1.") or not _is_number(first[1]):
-            raise ConnectionError(f"this is not HTTP: {' '.join(first)[:60]!r}")
+            raise ConnectionError(f"the response is not HTTP: {' '.join(first)[:60]!r}")
         headers: dict[str, list[str]] = {}
         for _ in range(MAX_HEADERS):
             if not (line := self._line()):
                 return int(first[1]), headers
             name, _, value = line.partition(":")
             headers.setdefault(name.strip().lower(), []).append(value.strip())
-        raise ConnectionError(f"the answer has more than {MAX_HEADERS} headers")
+        raise ConnectionError(f"the response has more than {MAX_HEADERS} headers")
 
     def _line(self) -> str:
         line = self._file.readline(MAX_LINE)
         if not line.endswith(b"\n"):
-            raise ConnectionError("the connection was closed in the middle of an answer")
+            raise ConnectionError("the connection was closed in the middle of a response")
         return line.rstrip(b"\r\n").decode("latin-1")
 
     def _body(self, status: int, headers: dict[str, list[str]]) -> Iterator[bytes]:
@@ -70,7 +70,7 @@ class Line:
             yield from self._chunks()
         elif length := headers.get("content-length"):
             if not _is_number(length[0]):
-                raise ConnectionError(f"Content-Length {length[0][:40]!r} is no number")
+                raise ConnectionError(f"Content-Length {length[0][:40]!r} is not a number")
             yield from self._exactly(int(length[0]))
         else:
             while piece := self._file.read1(_PIECE):
@@ -84,26 +84,26 @@ class Line:
             except ValueError:
                 length = -1
             if length < 0:
-                raise ConnectionError(f"a chunk of size {size[:40]!r}")
+                raise ConnectionError(f"the size of a chunk, {size[:40]!r}, is not a number")
             yield from self._exactly(length)
             if length == 0:
                 while self._line():
                     pass  # trailers
                 return
             if self._line():
-                raise ConnectionError("a chunk is longer than it says")
+                raise ConnectionError("a chunk is longer than its size")
 
     def _exactly(self, length: int) -> Iterator[bytes]:
         while length:
             piece = self._file.read1(min(length, _PIECE))
             if not piece:
-                raise ConnectionError("the connection was closed in the middle of an answer")
+                raise ConnectionError("the connection was closed in the middle of a response")
             length -= len(piece)
             yield piece
 
 
 class Answer:
-    """`headers` by lower-case name."""
+    """A response. `headers` maps lower-case names to values."""
 
     def __init__(self, status: int, headers: dict[str, list[str]], body: Iterator[bytes]) -> None:
         self.status = status
@@ -116,7 +116,7 @@ class Answer:
         return not framed or "close" in ",".join(self.headers.get("connection", ())).lower()
 
     def read(self, limit: int) -> bytes | None:
-        """The whole body; None if it is longer than the limit."""
+        """Return the whole body, or None if it is longer than the limit."""
         pieces, size = [], 0
         for piece in self._body:
             size += len(piece)
@@ -126,7 +126,7 @@ class Answer:
         return b"".join(pieces)
 
     def lines(self, limit: int) -> Iterator[bytes]:
-        """The body line by line, each as soon as it is there."""
+        """Yield the body line by line, each as soon as it has arrived."""
         begun: list[bytes] = []
         size = 0
         for piece in self._body:
@@ -143,12 +143,12 @@ class Answer:
 
 
 def quote(text: str) -> str:
-    """A text as one segment of a path, or as a name or value of a query."""
+    """Percent-encode a string as one segment of a path, or as a name or value of a query."""
     return "".join(chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in text.encode())
 
 
 def query_text(pairs: Iterable[tuple[str, str]]) -> str:
-    """With its question mark; nothing for nothing."""
+    """Return the query with its question mark, or an empty string if there are no pairs."""
     joined = "&".join(f"{quote(name)}={quote(value)}" for name, value in pairs)
     return f"?{joined}" if joined else ""
 

@@ -1,6 +1,6 @@
-"""The programs `devlet` and `kubectl-devlet`: how errors are printed, and the exit code.
+"""The programs `devlet` and `kubectl-devlet`: error output and exit codes.
 
-Nothing is imported here that a simple `get` does not need: click alone takes as long to load as the whole of kubectl.
+Imports only what a simple `get` needs: loading click alone takes as long as starting kubectl.
 """
 
 import errno
@@ -16,12 +16,12 @@ KUBECTL_PLUGIN = "kubectl devlet"
 
 
 def run(arguments: Sequence[str], program: str = PROGRAM) -> int:
-    """Run one command line and say its exit code. An error that is not ours passes: it is a bug."""
+    """Run one command line and return its exit code. Errors that are not ours are bugs and propagate."""
     try:
         result = _run(arguments, program)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
-    except BrokenPipeError:  # nobody reads any more
+    except BrokenPipeError:  # the reader of our output is gone
         _discard_output()
         return 1
     except OSError as e:
@@ -36,7 +36,7 @@ def run(arguments: Sequence[str], program: str = PROGRAM) -> int:
 
 
 def _discard_output() -> None:
-    """Python would complain again when it flushes at exit."""
+    """Redirect standard output to /dev/null, because Python flushes it at exit and would fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def kubectl_plugin() -> None:
-    """The program `kubectl-devlet`, which kubectl runs for `kubectl devlet …`: KUBECONFIG counts as for kubectl."""
+    """Run `kubectl-devlet`, the program behind `kubectl devlet …`, which uses KUBECONFIG as kubectl does."""
     protect()
     sys.exit(run(sys.argv[1:], KUBECTL_PLUGIN))
 
@@ -65,8 +65,8 @@ def _run(arguments: Sequence[str], program: str) -> object:
     try:
         return cli.main(list(arguments), prog_name=program, standalone_mode=False)
     except click.UsageError as e:
-        where = [f"see: {e.ctx.command_path} --help"] if e.ctx else []
-        return _print(f"error: {e.format_message()}", *where)
+        hint = [f"See '{e.ctx.command_path} --help' for usage."] if e.ctx else []
+        return _print(f"error: {e.format_message()}", *hint)
     except click.ClickException as e:
         return _print(f"error: {e.format_message()}")
     except click.Abort:
@@ -74,12 +74,12 @@ def _run(arguments: Sequence[str], program: str) -> object:
 
 
 def _report(error: BaseException) -> int:
-    """A part that dies arrives in nested groups; what counts are the errors at the leaves."""
+    """Print the errors inside nested groups, in which the failure of a task group arrives."""
     leaves = list(_leaves(error))
     if any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves):
         return 130
     if bugs := [leaf for leaf in leaves if not isinstance(leaf, DevletError)]:
-        raise bugs[0] if len(leaves) == 1 else error  # Python cuts off groups that are deeply nested
+        raise bugs[0] if len(leaves) == 1 else error  # tracebacks of deeply nested groups are cut off
     return _print(*dict.fromkeys(f"error: {leaf}" for leaf in leaves))
 
 

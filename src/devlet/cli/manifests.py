@@ -1,6 +1,6 @@
-"""Objects from `-f`: files, directories and standard input, in YAML or JSON, several in one file.
+"""Objects from `-f`: files, directories and standard input, in YAML or JSON, one or several in a file.
 
-YAML is read as Kubernetes reads it: dates and times are texts, `1:30` is no number, keys are texts.
+YAML is read as Kubernetes reads it: dates, times and `1:30` are strings, and so are all keys.
 """
 
 import json
@@ -28,7 +28,7 @@ _SCALARS = (str, int, float, bool, type(None))
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One object, and where it came from: `file.yaml, document 2`."""
+    """One object and its origin, as in `file.yaml, document 2`."""
 
     document: Document
     origin: str
@@ -50,24 +50,26 @@ class Manifest:
         return str(self.document["metadata"].get("namespace") or "")
 
     def place(self, resources: Resources, asked: str, default: str) -> tuple[Resource, str]:
-        """The resource and the namespace; `asked` is the one of `-n`, which may not contradict the object's own."""
+        """Return the resource and the namespace; `asked` is that of `-n`, which must not contradict the object's."""
         resource = resources.of_kind(self.api_version, self.kind)
         if not resource.namespaced:
             return resource, ""
         if asked and self.namespace and asked != self.namespace:
-            raise InvalidInput(f"{self.origin}: the object is in namespace {self.namespace}, which is not -n {asked}")
+            raise InvalidInput(
+                f"{self.origin}: the object's namespace {self.namespace} does not match -n {asked}: leave one out"
+            )
         return resource, self.namespace or asked or default
 
 
 def read(sources: Sequence[str], *, recursive: bool = False) -> list[Manifest]:
     found = [m for source in sources for path, content in _contents(source, recursive) for m in parse(content, path)]
     if not found:
-        raise InvalidInput(f"no objects in {', '.join(sources)}")
+        raise InvalidInput(f"no objects found in {', '.join(sources)}")
     return found
 
 
 def documents(sources: Sequence[str], *, recursive: bool = False) -> Iterator[tuple[Any, str]]:
-    """Whatever the files hold, objects or not, each with where it came from."""
+    """Yield each document in the files, whether it is an object or not, with its origin."""
     for source in sources:
         for path, content in _contents(source, recursive):
             for number, document in enumerate(_documents(content, path), start=1):
@@ -76,7 +78,7 @@ def documents(sources: Sequence[str], *, recursive: bool = False) -> Iterator[tu
 
 
 def objects_in(document: Any, where: str) -> Iterator[Manifest]:
-    """The objects of a document, which may be a list of them."""
+    """Yield the objects of a document, which may be a list."""
     return _manifests(document, where)
 
 
@@ -89,7 +91,7 @@ def parse(content: bytes, origin: str) -> Iterator[Manifest]:
 
 def _manifests(document: Any, where: str) -> Iterator[Manifest]:
     if not isinstance(document, dict):
-        raise InvalidInput(f"{where}: expected an object with apiVersion and kind")
+        raise InvalidInput(f"{where}: not a Kubernetes object: expected a mapping with apiVersion and kind")
     kind = document.get("kind")
     if isinstance(kind, str) and kind.endswith("List") and isinstance(document.get("items"), list):
         head = {} if kind == "List" else {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
@@ -110,7 +112,7 @@ def _contents(source: str, recursive: bool) -> Iterator[tuple[str, bytes]]:
         yield "standard input", _limited(sys.stdin.buffer.read(MAX_BYTES + 1), "standard input")
         return
     if source.startswith(("http://", "https://")):
-        raise InvalidInput(f"{source}: -f takes files, directories and -; fetch it first and pipe it into -f -")
+        raise InvalidInput(f"{source}: -f does not accept URLs: download the file first, or pipe it into -f -")
     path = Path(source)
     try:
         files = _files(path, recursive) if path.is_dir() else [path]
@@ -118,14 +120,14 @@ def _contents(source: str, recursive: bool) -> Iterator[tuple[str, bytes]]:
             with file.open("rb") as opened:
                 yield str(file), _limited(opened.read(MAX_BYTES + 1), str(file))
     except OSError as e:
-        raise InvalidInput(f"{e.filename or source}: {e.strerror or e}") from e
+        raise InvalidInput(f"cannot read {e.filename or source}: {e.strerror or e}") from e
 
 
 def _files(folder: Path, recursive: bool) -> list[Path]:
     found = folder.rglob("*") if recursive else folder.iterdir()
     files = sorted(path for path in found if path.suffix in SUFFIXES and path.is_file())
     if not files:
-        raise InvalidInput(f"{folder}: no {', '.join(SUFFIXES)} file in this directory")
+        raise InvalidInput(f"{folder}: no {', '.join(SUFFIXES)} files in this directory")
     return files
 
 
@@ -141,7 +143,7 @@ def _documents(content: bytes, origin: str) -> Iterator[Any]:
             yield json.loads(content)
             return
         except (ValueError, RecursionError):
-            pass  # may still be YAML, or its errors say more
+            pass  # it may still be YAML, whose errors name the line
     try:
         yaml_depth.check(content)
         for document in yaml.load_all(content, Loader=_Loader):  # a SafeLoader
@@ -149,11 +151,11 @@ def _documents(content: bytes, origin: str) -> Iterator[Any]:
             yield _checked(document, budget)
     except yaml.MarkedYAMLError as e:
         line = f":{e.problem_mark.line + 1}" if e.problem_mark else ""
-        raise InvalidInput(f"{origin}{line}: not YAML: {e.problem}") from e
+        raise InvalidInput(f"{origin}{line}: invalid YAML: {e.problem}") from e
     except RecursionError as e:
         raise InvalidInput(f"{origin}: nested too deeply") from e
     except (yaml.YAMLError, UnicodeDecodeError, ValueError) as e:
-        raise InvalidInput(f"{origin}: not YAML: {e}") from e
+        raise InvalidInput(f"{origin}: invalid YAML: {e}") from e
 
 
 def _checked(value: Any, budget: list[int]) -> Any:
@@ -165,20 +167,20 @@ def _checked(value: Any, budget: list[int]) -> Any:
     if isinstance(value, list):
         return [_checked(item, budget) for item in value]
     if not isinstance(value, _SCALARS) or value != value or value in (float("inf"), float("-inf")):
-        raise yaml.YAMLError(f"a {type(value).__name__} that JSON cannot hold: {value!r}"[:200])
+        raise yaml.YAMLError(f"a {type(value).__name__} that JSON cannot represent: {value!r}"[:200])
     return value
 
 
 def _construct_mapping(loader: Any, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
-    """Keys are the texts that stand there (`1`, `true`), each once."""
+    """Build a mapping whose keys are strings as written (`1`, `true`), without duplicates."""
     seen = set()
     for key, _ in node.value:
         if not isinstance(key, yaml.ScalarNode):
-            raise yaml.MarkedYAMLError(problem="a key is not a text", problem_mark=key.start_mark)
+            raise yaml.MarkedYAMLError(problem="a key is not a string", problem_mark=key.start_mark)
         if key.tag == "tag:yaml.org,2002:merge":
             continue
         if key.value in seen:
-            raise yaml.MarkedYAMLError(problem=f'the key "{key.value}" is there twice', problem_mark=key.start_mark)
+            raise yaml.MarkedYAMLError(problem=f'duplicate key "{key.value}"', problem_mark=key.start_mark)
         seen.add(key.value)
         key.tag = "tag:yaml.org,2002:str"
     mapping: dict[str, Any] = _SafeLoader.construct_mapping(loader, node, deep)
@@ -186,7 +188,7 @@ def _construct_mapping(loader: Any, node: yaml.MappingNode, deep: bool = False) 
 
 
 def _resolvers() -> dict[str, list[tuple[str, Any]]]:
-    """Those of YAML 1.1, without times, sexagesimal numbers and underscores in them."""
+    """Return the resolvers of YAML 1.1 without times, sexagesimal numbers and underscores in numbers."""
     numbers = {"tag:yaml.org,2002:int", "tag:yaml.org,2002:float", "tag:yaml.org,2002:timestamp"}
     kept = {
         c: [(t, r) for t, r in pairs if t not in numbers] for c, pairs in _SafeLoader.yaml_implicit_resolvers.items()

@@ -1,4 +1,4 @@
-"""The socket of a devlet on this machine, which speaks HTTP and knows from the kernel who asks."""
+"""The socket of a devlet on this machine: HTTP, with the kernel identifying the user."""
 
 import socket
 from pathlib import Path
@@ -11,7 +11,7 @@ CONNECT_TIMEOUT = 10.0  # seconds
 
 
 class NodeSocket:
-    """`start` is the command that would start a devlet there."""
+    """The server behind a root; `start` is the command that starts a devlet there."""
 
     host = "localhost"
     prefix = ""
@@ -27,7 +27,7 @@ class NodeSocket:
 
     def dial(self) -> socket.socket:
         if socket_paths.length(self.path) > socket_paths.MAX_BYTES:
-            raise OSError(f"the path is longer than {socket_paths.MAX_BYTES} bytes, no socket can be there")
+            raise OSError(f"the path is longer than {socket_paths.MAX_BYTES} bytes, the limit for sockets")
         line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             line.settimeout(CONNECT_TIMEOUT)
@@ -38,7 +38,7 @@ class NodeSocket:
         return line
 
     def check(self) -> None:
-        """Unavailable if no devlet listens."""
+        """Raise Unavailable if no devlet listens."""
         try:
             self.dial().close()
         except OSError as e:
@@ -49,7 +49,7 @@ class NodeSocket:
             case FileNotFoundError() | ConnectionRefusedError() | NotADirectoryError():
                 return f"no devlet runs on {self.root}: start one with `{self._start}`"
             case PermissionError():
-                return f"{self.path}: permission denied: it is open only to the user who runs devlet"
+                return f"{self.path}: permission denied: only the user who runs the devlet may connect"
             case TimeoutError():
-                return f"{self.path}: no answer; look at the log of the devlet that runs there"
+                return f"{self.path}: the devlet does not answer: look at its log"
         return f"{self.path}: {error.strerror or error}"

@@ -1,7 +1,7 @@
-"""What people call a device, a plugin or a driver, and the order in which they expect them.
+"""Short names for devices, plugins and drivers on the command line, and the order of their lists.
 
-In the API a device has the name of its resource and its id in one, `gpu.example.com:gpu:gpu-0`. Its id alone will do,
-and so will its resource, for all devices of it.
+In the API, the name of a device consists of its resource and its id, `gpu.example.com:gpu:gpu-0`. On the command line
+the id alone names the device, and the resource names all its devices.
 """
 
 import time
@@ -18,18 +18,18 @@ from devlet.errors import BadRequest, NotFound
 from devlet.node.devices.order import natural
 from devlet.objects import subdocuments
 
-_INTERVAL = 1.0  # seconds between two looks
+_INTERVAL = 1.0  # seconds between two polls
 
 Key = tuple[str, list[tuple[str, str]]]
 
 
 def resolved(session: Session, wanted: Sequence[Wanted]) -> list[Wanted]:
-    """With the names that the API has in the place of ids, resources and sockets. One that nothing has stays."""
+    """Replace ids, resources and sockets by names in the API. A name that matches nothing is left as it is."""
     return [want._replace(names=tuple(dict.fromkeys(_names(session, want)))) for want in wanted]
 
 
 def ordered(found: list[Found]) -> list[Found]:
-    """Views by resource, then by id as people count: gpu-2 before gpu-10. All else in the server's order."""
+    """Sort views by resource and then naturally by id, gpu-2 before gpu-10. Other kinds keep the server's order."""
     if not found or found[0].resource.group != VIEWS_GROUP:
         return found
     resource, first = found[0]
@@ -41,7 +41,7 @@ def ordered(found: list[Found]) -> list[Found]:
 
 
 def followed(session: Session, path: str, query: Query, *, accept: str) -> Iterator[Document]:
-    """Lists of what is there, and then of what has changed, once a second: views have no versions to watch from."""
+    """Yield a list of all views, then polled lists of changes, because views have no versions to watch from."""
     before: dict[str, Any] = {}
     while True:
         now: dict[str, Any] = {}
@@ -56,15 +56,15 @@ def followed(session: Session, path: str, query: Query, *, accept: str) -> Itera
 
 @contextmanager
 def served(resource: Resource) -> Iterator[None]:
-    """Around listing: a server without the views is told apart from one without such objects."""
+    """Explain a NotFound while listing a view: the devlet is older than this command."""
     try:
         yield
     except NotFound as e:
         if resource.group != VIEWS_GROUP:
             raise
         raise NotFound(
-            f"this devlet has no view of its {resource.plural}: it is older than this command."
-            " Stop it and start it again with `devlet up`; it keeps what it has"
+            f"the running devlet does not serve {resource.plural}, because it is older than this command:"
+            " stop it and start it again with `devlet up`; it keeps its state"
         ) from e
 
 
@@ -84,7 +84,7 @@ def _names(session: Session, want: Wanted) -> Iterator[str]:
 
 
 def _named(session: Session, resource: Resource, name: str) -> str:
-    """The name of the one that the server finds, which knows ids too; empty if it finds none, or too many."""
+    """Return the name of the view that the server finds by name or id; empty if it finds none, or several."""
     if "/" in name or "%" in name:
         return ""
     try:
@@ -100,7 +100,7 @@ def _all(session: Session, resource: Resource) -> Iterator[Document]:
 
 
 def _called(view: Document) -> list[str]:
-    """What a device, plugin or driver answers to besides its name."""
+    """Return what a device, plugin or driver may be called besides its name."""
     spec = view.get("spec") or {}
     resource, id_, socket = (str(spec.get(key) or "") for key in ("resource", "id", "socket"))
     socket = socket or str(spec.get("endpoint") or "")
@@ -114,6 +114,6 @@ def _key(view: Any) -> Key:
 
 
 def _place(each: Document) -> str:
-    """Of a row or an object: what it is told apart by."""
+    """Return the key of a row or an object: its namespace and name."""
     metadata = each.get("object", each).get("metadata") or {}
     return f"{metadata.get('namespace')}/{metadata.get('name')}"

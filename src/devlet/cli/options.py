@@ -1,6 +1,6 @@
-"""Flags that several commands share, and the few places where kubectl's flags are not click's.
+"""Flags that several commands share, and the few places where kubectl and click parse flags differently.
 
-kubectl also takes `-o=json` and `--wait=false`; click would read the first as `=json` and refuse the second.
+kubectl also accepts `-o=json` and `--wait=false`; click reads the first as `=json` and rejects the second.
 """
 
 import functools
@@ -48,7 +48,7 @@ def _switched(option: click.Option, name: str, on: bool) -> list[str]:
 
 
 def duration(ctx: click.Context, param: click.Parameter, value: str) -> float:
-    """The callback of a flag: seconds, from `30s`, `1m30s` or a bare number."""
+    """Convert the value of a flag to seconds: `30s`, `1m30s` or a bare number."""
     try:
         return durations.parse(value)
     except ValueError as e:
@@ -56,7 +56,7 @@ def duration(ctx: click.Context, param: click.Parameter, value: str) -> float:
 
 
 def server_options(doing: str) -> Callable[[Function], Function]:
-    """The function gets `target`; nobody is asked yet. `doing` is what is done there, as in "Read from"."""
+    """Pass the function a `target`, without connecting to it. `doing` begins the help texts, as in "Read from"."""
 
     def decorated(function: Function) -> Function:
         @click.option(
@@ -66,7 +66,7 @@ def server_options(doing: str) -> Callable[[Function], Function]:
             help=f"{doing} the cluster of this kubeconfig.",
         )
         @click.option(
-            "--context", metavar="NAME", default="", help="Which context of the kubeconfig (KUBECONFIG counts then)."
+            "--context", metavar="NAME", default="", help="Use this context of --kubeconfig, or else of KUBECONFIG."
         )
         @click.option(
             "--root", metavar="DIR", type=click.Path(path_type=Path), help=f"{doing} the devlet that runs on DIR."
@@ -85,10 +85,10 @@ def server_options(doing: str) -> Callable[[Function], Function]:
 
 
 def target_options(function: Function) -> Function:
-    """The function gets `session`, and `namespace`: the one asked for, else that of the kubeconfig's context."""
+    """Pass the function a `session`, and the `namespace` of the command line, which is empty if none was given."""
 
-    @server_options("Talk to")
-    @click.option("-n", "--namespace", metavar="NAME", default="", help="In this namespace.")
+    @server_options("Use")
+    @namespace_option
     @functools.wraps(function)
     def command(*args: Any, target: Target, **rest: Any) -> Any:
         session = connect(target)
@@ -98,18 +98,22 @@ def target_options(function: Function) -> Function:
     return command
 
 
+def namespace_option(function: Function) -> Function:
+    return click.option("-n", "--namespace", metavar="NAME", default="", help="Namespace to use.")(function)
+
+
 def selector_options(function: Function) -> Function:
     selector = click.option(
-        "-l", "--selector", metavar="LABELS", default="", help="Only objects with these labels, as in a=b,c!=d."
+        "-l", "--selector", metavar="LABELS", default="", help="Select objects by label, as in a=b,c!=d."
     )
     field = click.option(
-        "--field-selector", metavar="FIELDS", default="", help="Only objects with these fields, as in spec.nodeName=n1."
+        "--field-selector", metavar="FIELDS", default="", help="Select objects by field, as in spec.nodeName=n1."
     )
     return selector(field(function))
 
 
 def all_namespaces_option(function: Function) -> Function:
-    return click.option("-A", "--all-namespaces", is_flag=True, help="In all namespaces.")(function)
+    return click.option("-A", "--all-namespaces", is_flag=True, help="Use all namespaces.")(function)
 
 
 def file_options(function: Function) -> Function:
@@ -119,9 +123,11 @@ def file_options(function: Function) -> Function:
         "files",
         metavar="FILE",
         multiple=True,
-        help="Objects from a file, a directory or - (standard input).",
+        help="Read objects from a file, a directory or - (standard input); may be repeated.",
     )
-    recursive = click.option("-R", "--recursive", is_flag=True, help="Directories of -f with all below.")
+    recursive = click.option(
+        "-R", "--recursive", is_flag=True, help="Process the directories given with -f recursively."
+    )
     return files(recursive(function))
 
 
@@ -130,4 +136,8 @@ def arguments(function: Function) -> Function:
 
 
 def output_option(formats: str) -> Callable[[Function], Function]:
-    return click.option("-o", "--output", metavar="FORMAT", default="", help=f"{formats}.")
+    return click.option("-o", "--output", metavar="FORMAT", default="", help=f"Output format: {formats}.")
+
+
+def no_headers_option(function: Function) -> Function:
+    return click.option("--no-headers", is_flag=True, help="Don't print column headers.")(function)

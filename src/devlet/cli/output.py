@@ -1,7 +1,7 @@
-"""How objects are printed: `-o json|yaml|wide|name|jsonpath=…|custom-columns=…`, or as the server's table.
+"""Output formats for objects: `-o json|yaml|wide|name|jsonpath=…|custom-columns=…`, or the server's table.
 
-A printer gets what was found and gives lines; who prints them is the command. Tables need another answer of the server
-than all the rest, so a printer says what to ask for (`accept`).
+A printer turns objects into lines, which the command prints. Its `accept` is what to request from the server, because
+tables need a different response.
 """
 
 import json
@@ -20,14 +20,14 @@ FORMATS = "json, yaml, wide, name, jsonpath=TEMPLATE or custom-columns=TITLE:PAT
 
 
 class Found(NamedTuple):
-    """One answer: an object, a list of them, or a Table."""
+    """One response: an object, a list of objects, or a Table."""
 
     resource: Resource
     document: Document
 
     @property
     def objects(self) -> list[Document]:
-        """Complete with kind and version, which a server leaves out in lists."""
+        """Return the objects with kind and apiVersion, which servers leave out in lists."""
         if "items" not in self.document or not str(self.document.get("kind", "")).endswith("List"):
             return [self.document]
         head = {"apiVersion": self.resource.api_version, "kind": self.resource.kind}
@@ -40,20 +40,20 @@ class Printer(Protocol):
 
     @property
     def end(self) -> str:
-        """What ends a line."""
+        """The line ending."""
         ...
 
     def all(self, found: Sequence[Found], *, single: bool) -> Iterator[str]:
-        """Lines for the whole result. `single`: one object was asked for by its name."""
+        """Yield lines for the whole result. `single` means that one object was requested by name."""
         ...
 
     def one(self, found: Found) -> Iterator[str]:
-        """Lines for an object that was added or changed while it is followed."""
+        """Yield lines for an object that was added or changed during a watch."""
         ...
 
 
 class Shown(NamedTuple):
-    """What tables show besides the server's columns."""
+    """What tables show in addition to the server's columns."""
 
     headers: bool = True
     namespaces: bool = False
@@ -76,7 +76,13 @@ def printer(text: str, shown: Shown = Shown(), *, managed_fields: bool = False) 
             from devlet.cli import path_output
 
             return path_output.printer(kind, rest, headers=shown.headers)
-    raise InvalidInput(f'output format "{text}": expected {FORMATS}')
+    raise InvalidInput(f'unknown output format "{text}": expected {FORMATS}')
+
+
+def check_format(text: str, *known: str) -> None:
+    """Raise InvalidInput unless the format of a command without printers is empty or known."""
+    if text and text not in known:
+        raise InvalidInput(f'unknown output format "{text}": expected {", ".join(known[:-1])} or {known[-1]}')
 
 
 class TablePrinter:
@@ -174,7 +180,7 @@ class _Each:
 
 
 def emit(printing: Printer, lines: Iterable[str]) -> None:
-    """On standard output, at once: who follows changes wants to see them."""
+    """Write lines to standard output and flush it, so that watched changes appear immediately."""
     sys.stdout.write("".join(line + printing.end for line in lines))
     sys.stdout.flush()
 
@@ -185,6 +191,11 @@ def as_list(objects: Sequence[Document]) -> Document:
 
 def json_text(document: Document) -> str:
     return json.dumps(document, indent=4, sort_keys=True, ensure_ascii=False)
+
+
+def document_text(document: Document, form: str) -> str:
+    """Return a document in the format `json` or `yaml`."""
+    return json_text(document) if form == "json" else _yaml_text(document)
 
 
 def _yaml_text(document: Document) -> str:

@@ -1,10 +1,10 @@
-"""Output by JSONPath: `-o jsonpath=TEMPLATE` and `-o custom-columns=TITLE:PATH,…`."""
+"""Output by JSONPath: `-o jsonpath=TEMPLATE`, `-o custom-columns=TITLE:PATH,…` and `--sort-by=PATH`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from devlet.cli.output import Found, Printer, as_list
 from devlet.cli.session import JSON, Document
-from devlet.cli.tables import Layout, printable
+from devlet.cli.tables import Layout, printable, rows_of
 from devlet.errors import InvalidInput
 from devlet.objects import json_path
 
@@ -16,7 +16,7 @@ def printer(kind: str, text: str, *, headers: bool) -> Printer:
 
 
 class Template:
-    """Whoever writes a template writes its line ends too."""
+    """A JSONPath template, which contains its own line ends."""
 
     accept = JSON
     end = ""
@@ -61,12 +61,12 @@ def _values(path: json_path.Path, document: Document) -> str:
 def _custom_column(text: str) -> tuple[str, json_path.Path]:
     title, colon, path = text.partition(":")
     if not colon or not title or not path:
-        raise InvalidInput(f'custom column "{text}": expected TITLE:PATH, as in NAME:.metadata.name')
+        raise InvalidInput(f'invalid custom column "{text}": expected TITLE:PATH, as in NAME:.metadata.name')
     return title, json_path.relaxed_path(path)
 
 
 def _split(text: str) -> Iterator[str]:
-    """At commas outside of brackets: those inside belong to a path."""
+    """Split at commas, except for those inside brackets, which belong to a path."""
     depth, begun = 0, 0
     for index, character in enumerate(text):
         depth += (character in "[{(") - (character in "]})")
@@ -74,3 +74,30 @@ def _split(text: str) -> Iterator[str]:
             yield text[begun:index]
             begun = index + 1
     yield text[begun:]
+
+
+def order_by(text: str) -> Callable[[list[Found]], list[Found]]:
+    """Return a function that sorts objects, or the rows of tables that were requested with whole objects."""
+    path = json_path.relaxed_path(text)
+
+    def order(found: list[Found]) -> list[Found]:
+        if not found:
+            return found
+        resource, first = found[0]
+        if first.get("kind") == "Table":
+            rows = [row for f in found for row in rows_of(f.document)]
+            return [Found(resource, first | {"rows": sorted(rows, key=lambda row: _sort_key(path, row.get("object")))})]
+        objects = [o for f in found for o in f.objects]
+        return [Found(resource, o) for o in sorted(objects, key=lambda o: _sort_key(path, o))]
+
+    return order
+
+
+def _sort_key(path: json_path.Path, found: object) -> tuple[int, float, str]:
+    """Sort numbers before strings, and objects without a value last."""
+    match path.find(found):
+        case [int() | float() as number, *_]:
+            return 0, number, ""
+        case [value, *_]:
+            return 1, 0, json_path.text_of(value)
+    return 2, 0, ""

@@ -13,8 +13,7 @@ from devlet.cassettes.player import Place, play, published
 from devlet.cli.cassette_source import several
 from devlet.cli.node_socket import NAME as SOCKET
 from devlet.cli.options import KubectlCommand
-from devlet.cli.own_node import checked
-from devlet.cli.target import Target, connect
+from devlet.cli.target import Target, checked_node, connect
 from devlet.cli.target import node as node_socket
 from devlet.cli.views.sheet import table
 from devlet.cluster.client import Cluster
@@ -27,8 +26,8 @@ from devlet.kit.parts import running
 from devlet.kit.stopping import Stop
 from devlet.objects.kinds import NODES
 
-_PUBLISH_TIMEOUT = 10.0  # seconds; what comes later comes too, and errors are in the log
-_STOP_TIMEOUT = 10.0  # seconds in which calls that are under way may end
+_PUBLISH_TIMEOUT = 10.0  # seconds until the ready line; what is not published by then follows
+_STOP_TIMEOUT = 10.0  # seconds for calls in progress to finish
 
 _EXAMPLES = """\b
 Examples:
@@ -41,19 +40,36 @@ Examples:
 
 @click.command(cls=KubectlCommand, epilog=_EXAMPLES)
 @click.argument("file", metavar="FILE|NAME", default="")
-@click.option("--list", "listed", is_flag=True, help="List the cassettes that are shipped.")
+@click.option("--list", "listed", is_flag=True, help="List the cassettes that devlet ships.")
 @click.option("--show", is_flag=True, help="Print the cassette instead of playing it.")
-@click.option("--node", metavar="NAME", default="", help="The node it is played on, if there are several.")
-@click.option("--cdi-root", metavar="DIR", type=click.Path(path_type=Path), help="For CDI specs. [default: ROOT/cdi]")
+@click.option("--node", metavar="NAME", default="", help="Name of the node to play on, if there are several.")
 @click.option(
-    "--strict", is_flag=True, help="Give containers also device nodes and files that this machine does not have."
+    "--cdi-root", metavar="DIR", type=click.Path(path_type=Path), help="Write CDI specs to DIR. [default: ROOT/cdi]"
 )
-@click.option("--kubeconfig", metavar="FILE", type=click.Path(path_type=Path), help="The API. [default: ROOT's own]")
-@click.option("--context", metavar="NAME", default="", help="Which context of the kubeconfig.")
 @click.option(
-    "--root", metavar="DIR", type=click.Path(path_type=Path), help="The root of a devlet, or /var/lib/kubelet."
+    "--strict", is_flag=True, help="Pass device nodes and files to containers even if this machine does not have them."
 )
-@click.option("-v", "--verbosity", metavar="LEVEL", type=click.IntRange(0, 2), default=0, help="1 logs each call.")
+@click.option(
+    "--kubeconfig",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Use the cluster of this kubeconfig. [default: ROOT/kubeconfig]",
+)
+@click.option("--context", metavar="NAME", default="", help="Use this context of the kubeconfig.")
+@click.option(
+    "--root",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Play on the devlet that runs on DIR, or on a kubelet with /var/lib/kubelet.",
+)
+@click.option(
+    "-v",
+    "--verbosity",
+    metavar="LEVEL",
+    type=click.IntRange(0, 2),
+    default=0,
+    help="Log level: 0 logs changes, 1 adds each call, 2 adds libraries.",
+)
 def command(
     file: str,
     listed: bool,
@@ -68,14 +84,15 @@ def command(
 ) -> None:
     """Serve a cassette as virtual drivers on a node, until SIGINT or SIGTERM.
 
-    For each DRA driver its sockets and slices, for each device plugin its socket and list; a claim or container gets
-    what was recorded for the device, or a variable that names it. Device nodes and files that this machine does not
-    have are left out. FILE may be the name of a cassette that is shipped. Prints one line once all is served."""
+    FILE is a cassette, or the name of one that devlet ships. Each recorded DRA driver gets sockets and slices, and each
+    device plugin a socket and a device list. A claim or container gets what was recorded for its device, or else an
+    environment variable that names it. Device nodes and files that this machine does not have are left out. One line is
+    printed once everything is served."""
     if listed:
         click.echo("\n".join(table(["NAME", "DRIVERS", "DEVICES", "DESCRIPTION"], [_row(n) for n in library.names()])))
         return
     if not file:
-        raise InvalidInput(f"say which cassette: a file, or one of {', '.join(library.names())}")
+        raise InvalidInput(f"no cassette given: name a file, or one of {', '.join(library.names())}")
     cassette = library.opened(file)
     if show:
         from devlet.cassettes.cassette_file import encode
@@ -83,7 +100,7 @@ def command(
         click.echo(encode(cassette), nl=False)
         return
     if not (cassette.drivers or cassette.plugins or cassette.cdi):
-        raise InvalidInput(f"{file}: there is nothing on this cassette to play")
+        raise InvalidInput(f"{file}: the cassette is empty: it has no driver, device plugin or CDI spec to play")
     _warn(cassette)
     found = (root or node_socket(None).root).absolute()
     connection = _connection(found, kubeconfig, context)
@@ -93,22 +110,22 @@ def command(
 
 
 def _connection(root: Path, kubeconfig: Path | None, context: str) -> Connection:
-    """Whoever runs a devlet has its credentials. A kubelet has its own, which are not for drivers."""
+    """Use the devlet's own kubeconfig by default. A kubelet's credentials are not for drivers."""
     if kubeconfig is None and not (root / SOCKET).exists():
-        hint = "start one with `devlet up`, or say with --kubeconfig which cluster a kubelet there belongs to"
+        hint = "start one with `devlet up`, or name the cluster of its kubelet with --kubeconfig"
         raise InvalidInput(f"no devlet runs on {root}: {hint}")
     path = kubeconfig or root / "kubeconfig"
     if not path.exists():
-        raise InvalidInput(f"{path} is not there: say with --kubeconfig which cluster the node belongs to")
+        raise InvalidInput(f"{path} does not exist: name the cluster of the node with --kubeconfig")
     return kubeconfigs.connection([path], context)
 
 
 def _of_devlet(root: Path, node: str) -> str:
-    """One that was not named is the devlet's own, if that is what runs there."""
+    """Return the devlet's own node if a devlet runs on the root and no node was named."""
     if not (root / SOCKET).exists():
         return node
     with closing(connect(Target(root=root))) as session:
-        return checked(session, node, "play it where that node runs")
+        return checked_node(session, node, "run `devlet play` on its machine")
 
 
 async def _play(cassette: Cassette, place: Place, connection: Connection) -> None:
@@ -145,8 +162,8 @@ def _warn(cassette: Cassette) -> None:
     for driver in cassette.drivers:
         for pool in driver.pools:
             if pool.incomplete:
-                what = f"pool {pool.name} of driver {driver.name} was not complete when it was captured"
-                click.echo(f"warning: {what}, devices may be missing: capture it again if they matter", err=True)
+                what = f"pool {pool.name} of driver {driver.name} was incomplete when it was captured"
+                click.echo(f"warning: {what}: devices may be missing; capture it again to get them", err=True)
 
 
 def _ready(cassette: Cassette, node: str) -> None:

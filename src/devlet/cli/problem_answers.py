@@ -1,7 +1,7 @@
 """Allocation problems, one JSON document per line, and their answers.
 
-A line that is no problem does not stop the others: it is reported with its number when it is met. What is measured is
-the solving alone, after the problem was read and the inventory built, as for a scheduler that knows the cluster.
+A line that is not a problem is reported with its number and does not stop the others. Times cover solving alone: the
+problem has been read and the inventory built, as in a scheduler that already knows the cluster.
 """
 
 import gc
@@ -27,9 +27,9 @@ LARGE_BYTES: Final = 1 << 20
 
 
 class Answers:
-    """`seconds` is how long a search may take, for all nodes of a problem or, where claims are placed, for each claim.
+    """A solver of problems. `seconds` limits a search, over all nodes of a problem or for each claim that is placed.
 
-    `report` gets what is wrong with a line; `failed` counts such lines.
+    `report` is called with what is wrong with a line; `failed` counts such lines.
     """
 
     def __init__(self, rules: Rules, seconds: float, *, bench: bool, report: Callable[[str], None]) -> None:
@@ -50,7 +50,7 @@ class Answers:
                 self._report(f"{origin}:{number}: {e}")
                 yield from _refused(line, str(e))
             if len(line) > LARGE_BYTES:
-                gc.collect()  # what was frozen is not collected soon by itself
+                gc.collect()  # objects that were frozen are otherwise collected late
 
     def _answered(self, document: Document) -> Document:
         problem = read_problem(document)
@@ -61,7 +61,7 @@ class Answers:
             if problem.mode not in MODES:
                 expected = ", ".join(MODES)
                 raise InvalidInput(
-                    f"problem {problem.name!r}: no mode {problem.mode!r}: use one of {expected}, or none"
+                    f"problem {problem.name!r}: unknown mode {problem.mode!r}: use one of {expected}, or leave it out"
                 )
             return self._filled(problem, problem.mode)
 
@@ -84,7 +84,7 @@ class Answers:
             placed += node is not None
             budget.restart()
         seconds = time.perf_counter() - begun
-        cut = f"searches that were given up after {self._seconds:g} s: {budget.exceeded}" if budget.exceeded else ""
+        cut = f"searches abandoned after {self._seconds:g} s: {budget.exceeded}" if budget.exceeded else ""
         return {"name": problem.name, "placed": placed, "seconds": seconds} | ({"error": cut} if cut else {})
 
 
@@ -106,7 +106,7 @@ def _document(line: bytes) -> Document:
 
 
 def _refused(line: bytes, error: str) -> Iterator[Document]:
-    """The answer to a problem that cannot be read, if its name and nodes can: an error on each node."""
+    """Answer an invalid problem with an error for each node, if its name and nodes can be read."""
     try:
         found = msgspec.json.decode(line, type=_Named)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -130,7 +130,7 @@ class _Named(msgspec.Struct):
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Garbage collections do not look at the problem, which stays anyway."""
+    """Exclude the problem from garbage collection while it is being solved."""
     gc.freeze()
     try:
         yield

@@ -1,7 +1,7 @@
-"""`devlet get` with the flags that people use most, understood without click.
+"""A parser for `devlet get` with its most common flags, without click.
 
-Loading click takes longer than all the rest of such a command. This parser is sure or silent: anything it does not
-know, errors included, is left to click, which must understand whatever is understood here in the same way.
+Importing click takes longer than the rest of such a command. Whatever this parser does not recognise, errors included,
+is left to click, which must interpret everything recognised here in the same way.
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ class Command(NamedTuple):
 
 
 def parse(arguments: Sequence[str], program: str) -> Command | None:
-    """None if click has to look at it."""
+    """Return the command, or None if click must parse it."""
     values: dict[str, str] = {}
     switches: set[str] = set()
     words: list[str] = []
@@ -88,7 +88,7 @@ def _command(words: Sequence[str], values: dict[str, str], switches: set[str], p
 
 
 def _split(argument: str) -> tuple[str, str | None]:
-    """The flag, and the value if it is in the same argument: `--output=json`, `-o=json`, `-ojson`."""
+    """Split an argument into flag and value, as in `--output=json`, `-o=json` and `-ojson`; None if it has no value."""
     if argument.startswith("--"):
         flag, equals, value = argument.partition("=")
         return flag, value if equals else None

@@ -1,7 +1,7 @@
-"""A server behind a kubeconfig: TLS, and who we are.
+"""A server named by a kubeconfig: TLS and credentials.
 
-Tokens and certificates in the kubeconfig or in files cost nothing more. What the cluster client does besides
-(credential plugins, token files, impersonation) is left to it; then its event loop is worth its start.
+Tokens and certificates, in the kubeconfig or in files, are handled here. Credential plugins, token files and
+impersonation are left to the cluster client, whose event loop is started only for them.
 """
 
 import socket
@@ -51,10 +51,12 @@ class RemoteServer:
     def trouble(self, error: OSError) -> str:
         if isinstance(error, ssl.SSLCertVerificationError):
             why = error.verify_message
-            return f"{self.address}: its certificate is not trusted ({why}): is the kubeconfig for this server?"
+            return (
+                f"{self.address}: the server's certificate is not trusted ({why}): is the kubeconfig for this server?"
+            )
         if isinstance(error, TimeoutError):
-            return f"{self.address} does not answer: is it running, and is its address in the kubeconfig right?"
-        return f"cannot talk to {self.address}: {error.strerror or error}"
+            return f"{self.address} does not answer: is it running, and is the address in the kubeconfig right?"
+        return f"cannot connect to {self.address}: {error.strerror or error}"
 
     @cached_property
     def _proof(self) -> Proof:
@@ -62,7 +64,7 @@ class RemoteServer:
 
 
 def prove(connection: Connection) -> Proof:
-    """Headers for each request, and TLS where it is spoken."""
+    """Return the headers for each request, and the TLS context if the server uses TLS."""
     credentials = connection.credentials
     if credentials.exec_plugin or credentials.token_file or connection.impersonate.user:
         return _prove_with_client(connection)
@@ -93,10 +95,10 @@ def _content(source: Source) -> bytes:
     try:
         return source.read_bytes()
     except OSError as e:
-        raise InvalidInput(f"{source}: {e.strerror or e}") from e
+        raise InvalidInput(f"cannot read {source}: {e.strerror or e}") from e
 
 
 def _printable(token: str, address: str) -> str:
     if not token.isascii() or not token.isprintable():
-        raise InvalidInput(f"{address}: the token has unprintable characters")
+        raise InvalidInput(f"{address}: the token in the kubeconfig contains unprintable characters")
     return token

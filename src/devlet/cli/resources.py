@@ -1,7 +1,7 @@
-"""What the server serves, and which of it is meant: `pods`, `po`, `Pod`, `resourceclaims.v1beta1.resource.k8s.io`.
+"""The resources that a server serves, found by name: `pods`, `po`, `Pod`, `resourceclaims.v1beta1.resource.k8s.io`.
 
-Nothing is kept between commands: the core group is one request and the others are one more, needed only for names that
-the core group does not have. A devlet's views of its node are known without asking it.
+Nothing is cached between commands: the core group takes one request, and all other groups take another one, sent only
+for names that the core group does not have. The views that a devlet has of its node are known without a request.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ _DISCOVERY = ",".join(
         "application/json",
     ]
 )
-_WHOSE_VIEW = ": it is a view that a devlet has of its node; ask one on its own machine, with --root DIR"
+_WHOSE_VIEW = ": this view of a node is served only by the devlet on that machine; use --root DIR there"
 
 
 class Resource(NamedTuple):
@@ -33,7 +33,7 @@ class Resource(NamedTuple):
     verbs: frozenset[str] = frozenset()
     short_names: frozenset[str] = frozenset()
     categories: frozenset[str] = frozenset()
-    joined: bool = False  # asked for by an alias: its table is one of ours, see `joined_tables`
+    joined: bool = False  # named by an alias, so `joined_tables` makes its table
 
     @property
     def api_version(self) -> str:
@@ -41,16 +41,16 @@ class Resource(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As in messages: `pods`, `resourceclaims.resource.k8s.io`."""
+        """Return the name used in messages: `pods`, `resourceclaims.resource.k8s.io`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
     def kind_name(self) -> str:
-        """As in `-o name`: `pod`, `resourceclaim.resource.k8s.io`."""
+        """Return the name used by `-o name`: `pod`, `resourceclaim.resource.k8s.io`."""
         return f"{self.kind.lower()}.{self.group}" if self.group else self.kind.lower()
 
     def collection(self, namespace: str) -> str:
-        """The path of all objects in a namespace; without one, in all namespaces."""
+        """Return the path of all objects in a namespace, or in all namespaces if it is empty."""
         prefix = f"/{'apis' if self.group else 'api'}/{self.api_version}"
         if self.namespaced and namespace:
             prefix += f"/namespaces/{segment(namespace, 'namespace')}"
@@ -63,7 +63,7 @@ class Resource(NamedTuple):
         return name in (self.plural, self.singular, self.kind.lower()) or name in self.short_names
 
 
-# The names of `devlet.objects.views`, which takes too long to import for a command.
+# The resources of `devlet.objects.views`, repeated here because that package takes too long to import.
 VIEWS_GROUP = "devlet.dev"
 VIEWS = (
     Resource(VIEWS_GROUP, "v1alpha1", "devices", "device", "Device", namespaced=False),
@@ -81,7 +81,7 @@ VIEWS = (
     ),
 )
 
-# What people say → type and group. A type of that name which the server has goes first.
+# Alias → type and group. A type of the server with the same name takes precedence.
 ALIASES = {
     "claim": ("resourceclaims", "resource.k8s.io"),
     "claims": ("resourceclaims", "resource.k8s.io"),
@@ -91,7 +91,7 @@ ALIASES = {
 
 
 class Resources:
-    """Of one server, asked when they are needed."""
+    """The resources of one server, requested when they are needed."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -105,7 +105,7 @@ class Resources:
         return list(self._discover("/apis"))
 
     def find(self, text: str) -> Resource:
-        """The core group goes first, then groups and versions in the server's order of preference."""
+        """Find a type: first in the core group, then in groups and versions in the server's order of preference."""
         name, dot, rest = text.lower().partition(".")
         if self._session.is_node and (view := view_named(text)):
             return view
@@ -119,7 +119,7 @@ class Resources:
         return found
 
     def category(self, name: str) -> list[Resource]:
-        """Each kind once, as in `all`."""
+        """Return the resources of a category such as `all`, each kind once."""
         found: dict[str, Resource] = {}
         for resource in [*self.core, *self.groups]:
             if name in resource.categories and "list" in resource.verbs:
@@ -130,7 +130,7 @@ class Resources:
         for resource in self.groups if "/" in api_version else self.core:
             if (resource.api_version, resource.kind) == (api_version, kind):
                 return resource
-        raise NotFound(f'the server has no kind "{kind}" in version "{api_version}"')
+        raise NotFound(f'the server does not serve kind "{kind}" in version "{api_version}"')
 
     def _in_group(self, name: str, rest: str) -> Resource | None:
         version, _, group = rest.partition(".")
@@ -155,7 +155,7 @@ class Resources:
         found = self._session.get(path, accept=_DISCOVERY)
         if found.get("kind") != "APIGroupDiscoveryList":
             raise DevletError(
-                f"{self._session.address} has no aggregated discovery: Kubernetes 1.27 or newer is needed"
+                f"{self._session.address} does not support aggregated discovery: Kubernetes 1.27 or newer is needed"
             )
         for group in mappings(found, "items"):
             name = text(group, "metadata", "name")
@@ -181,7 +181,7 @@ def _resource(group: str, version: str, found: Document) -> Resource:
 
 
 def view_named(text: str) -> Resource | None:
-    """The view of a node that a type means, where a devlet is asked."""
+    """Return the view of a node that a type names, or None."""
     name, _, group = text.lower().partition(".")
     if group not in ("", VIEWS_GROUP, f"{VIEWS[0].version}.{VIEWS_GROUP}"):
         return None

@@ -1,4 +1,4 @@
-"""`devlet sanity`: drive a driver as a kubelet would, and say where it breaks the contract."""
+"""`devlet sanity`: call a driver as a kubelet would, and report where it breaks its contract."""
 
 import logging
 import os
@@ -42,13 +42,13 @@ Function = Any
 
 
 class _Suite(click.Group):
-    """Wrong usage is no finding: 1 would say so."""
+    """A group whose errors exit with 2, because 1 means that the driver failed a check."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except click.UsageError as e:
-            click.echo(f"error: {e.format_message()}\nsee: {(e.ctx or ctx).command_path} --help", err=True)
+            click.echo(f"error: {e.format_message()}\nSee '{(e.ctx or ctx).command_path} --help' for usage.", err=True)
             return NOT_RUN
         except DevletError as e:
             return _not_run(e)
@@ -66,51 +66,94 @@ Examples:
 def command(context: click.Context) -> None:
     """Check that a driver keeps its contract with Kubernetes.
 
-    Exits with 0 if nothing was found, 1 if something was, 2 if it could not be looked at. A signal ends it with a
-    report of what was done so far."""
+    The exit code is 0 if all checks pass, 1 if there are findings, and 2 if the checks could not be run. After SIGINT
+    or SIGTERM, the run ends with a report of the checks that have finished."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
 def run_options(function: Function) -> Function:
-    """What every kind of driver has: which checks, how, and where the report goes."""
+    """Add the options that every kind of driver has: which checks to run, how, and where to write the report."""
     for option in reversed(_RUN_OPTIONS):
         function = option(function)
     return function
 
 
 _RUN_OPTIONS = (
-    click.option("--only", metavar="GLOB", multiple=True, help="Run only these checks, by id; may be repeated."),
-    click.option("--skip", metavar="GLOB", multiple=True, help="Do not run these checks; may be repeated."),
-    click.option("--seed", type=int, help="For what is done by chance; a report says which one it was."),
-    click.option("--strict", is_flag=True, help="Warnings are findings too."),
-    click.option("--list", "listing", is_flag=True, help="Print the checks and exit."),
+    click.option("--only", metavar="GLOB", multiple=True, help="Run only the checks with these ids; may be repeated."),
+    click.option("--skip", metavar="GLOB", multiple=True, help="Skip the checks with these ids; may be repeated."),
+    click.option("--seed", type=int, help="Seed for random choices. [default: a random one, shown in the report]"),
+    click.option("--strict", is_flag=True, help="Count warnings as findings."),
+    click.option("--list", "listing", is_flag=True, help="List the checks and exit."),
     click.option(
         "-o",
         "--output",
         metavar="FORMAT",
         type=click.Choice(sorted(FORMATS)),
         default="text",
-        help=f"What to print at the end: {', '.join(sorted(FORMATS))}.",
+        help=f"Format of the report: {', '.join(sorted(FORMATS))}. [default: text]",
     ),
-    click.option("--report", "reports", metavar="FORMAT=FILE", multiple=True, help="Write a report; may be repeated."),
-    click.option("--env", metavar="NAME[=VALUE]", multiple=True, help="An environment variable of the driver."),
-    click.option("--wait", metavar="TIME", default="30s", callback=duration, help="How long it may take to register."),
-    click.option("--stop-timeout", metavar="TIME", default="30s", callback=duration, help="... and to end."),
-    click.option("--keep", metavar="DIR", type=click.Path(path_type=Path), help="Keep its directories and logs here."),
+    click.option(
+        "--report",
+        "reports",
+        metavar="FORMAT=FILE",
+        multiple=True,
+        help="Also write a report to FILE; may be repeated.",
+    ),
+    click.option(
+        "--env",
+        metavar="NAME[=VALUE]",
+        multiple=True,
+        help="Set an environment variable of the driver; may be repeated.",
+    ),
+    click.option(
+        "--wait",
+        metavar="TIME",
+        default="30s",
+        callback=duration,
+        help="Time for the driver to register. [default: 30s]",
+    ),
+    click.option(
+        "--stop-timeout", metavar="TIME", default="30s", callback=duration, help="Time for it to exit. [default: 30s]"
+    ),
+    click.option(
+        "--keep", metavar="DIR", type=click.Path(path_type=Path), help="Keep the driver's directories and logs in DIR."
+    ),
+)
+
+_private_mount_option = click.option(
+    "--private-mount", is_flag=True, help="Map /var/lib/kubelet to {root} for the driver, as `devlet exec` does."
+)
+_change_option = click.option(
+    "--change", metavar="COMMAND", default="", help="Run COMMAND, for the shell, to change the driver's devices."
+)
+_cdi_option = click.option(
+    "--cdi-dir",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="Look for CDI specs in DIR as well as in {cdi}; may be repeated. [default: /etc/cdi, /var/run/cdi]",
 )
 
 
 @command.command("device-plugin", epilog=_EXAMPLES, context_settings={"allow_interspersed_args": False})
 @run_options
-@click.option("--attach", is_flag=True, help="To a plugin that runs, on --device-plugins; nothing is started.")
+@click.option("--attach", is_flag=True, help="Check a running plugin in --device-plugins instead of starting one.")
 @click.option(
-    "--device-plugins", metavar="DIR", type=click.Path(path_type=Path), help="With --attach: where it registers."
+    "--device-plugins",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="With --attach, the directory where the plugin registers. [default: the kubelet's]",
 )
-@click.option("--registry", metavar="DIR", type=click.Path(path_type=Path), help="With --attach: plugins_registry.")
-@click.option("--private-mount", is_flag=True, help="For it /var/lib/kubelet is {root}; as in devlet exec.")
-@click.option("--change", metavar="COMMAND", default="", help="What makes its devices change, each time.")
-@click.option("--cdi-dir", metavar="DIR", type=click.Path(path_type=Path), multiple=True, help="Where CDI specs are.")
+@click.option(
+    "--registry",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="With --attach, the plugins_registry directory of a plugin that waits there to be found.",
+)
+@_private_mount_option
+@_change_option
+@_cdi_option
 @click.argument("words", metavar="[-- COMMAND [ARGUMENT]...]", nargs=-1, type=click.UNPROCESSED)
 def device_plugin(
     words: tuple[str, ...],
@@ -122,16 +165,16 @@ def device_plugin(
     cdi_dir: tuple[Path, ...],
     **given: Any,
 ) -> int:
-    """Check a device plugin, which is started again and again.
+    """Check a device plugin, which is started and stopped repeatedly.
 
-    In the command, in --env and in --change these words stand for directories of the driver's own: {root},
+    In COMMAND, --env and --change, these placeholders stand for directories and files made for the plugin: {root},
     {device_plugins}, {kubelet_sock}, {registry}, {cdi}."""
     from devlet.sanity.checks.device_plugin import ALL
 
     if given["listing"]:
         return _print_checks(ALL)
     if bool(words) == attach:
-        raise click.UsageError("say which driver: devlet sanity device-plugin -- COMMAND, or --attach")
+        raise click.UsageError("give either the command that starts the plugin, after --, or --attach")
     stand = DevicePluginStand(
         None if attach else Command(words, _environment(given["env"]), private_mount),
         directory=(device_plugins or _KUBELET_DIRECTORY) if attach else None,
@@ -157,16 +200,48 @@ Examples:
 
 @command.command("dra", epilog=_DRA_EXAMPLES, context_settings={"allow_interspersed_args": False})
 @run_options
-@click.option("--config", "config", metavar="FILE", type=click.Path(path_type=Path), help="Parameters that it takes.")
-@click.option("--second", metavar="COMMAND", default="", help="A second instance; without: the same, with {instance}.")
-@click.option("--attach", is_flag=True, help="To a driver that runs, in --registry; nothing is started.")
-@click.option("--registry", metavar="DIR", type=click.Path(path_type=Path), help="With --attach: plugins_registry.")
-@click.option("--kubeconfig", metavar="FILE", type=click.Path(path_type=Path), help="With --attach: its cluster.")
-@click.option("--node", metavar="NAME", default="sanity-node", help="The node's name; with --attach: its own.")
-@click.option("--private-mount", is_flag=True, help="For it /var/lib/kubelet is {root}; as in devlet exec.")
-@click.option("--change", metavar="COMMAND", default="", help="What makes its devices change, each time.")
-@click.option("--repair", metavar="TIME", default="100s", callback=duration, help="How long slices may be missing.")
-@click.option("--cdi-dir", metavar="DIR", type=click.Path(path_type=Path), multiple=True, help="Where CDI specs are.")
+@click.option(
+    "--config",
+    "config",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Put the parameters in FILE, YAML or JSON, into opaque.parameters of claims.",
+)
+@click.option(
+    "--second",
+    metavar="COMMAND",
+    default="",
+    help="Start a second instance with COMMAND. [default: the first one's, if it contains {instance}]",
+)
+@click.option("--attach", is_flag=True, help="Check a running driver in --registry instead of starting one.")
+@click.option(
+    "--registry",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="With --attach, the directory where the driver registers. [default: the kubelet's]",
+)
+@click.option(
+    "--kubeconfig",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="With --attach, the kubeconfig of the driver's cluster.",
+)
+@click.option(
+    "--node",
+    metavar="NAME",
+    default="sanity-node",
+    help="Name of the node; with --attach, the driver's node. [default: sanity-node]",
+)
+@_private_mount_option
+@_change_option
+@click.option(
+    "--repair",
+    metavar="TIME",
+    default="100s",
+    callback=duration,
+    help="Time for the driver to restore a deleted slice. [default: 100s]",
+)
+@_cdi_option
 @click.argument("words", metavar="[-- COMMAND [ARGUMENT]...]", nargs=-1, type=click.UNPROCESSED)
 def dra(
     words: tuple[str, ...],
@@ -182,10 +257,10 @@ def dra(
     cdi_dir: tuple[Path, ...],
     **given: Any,
 ) -> int:
-    """Check a DRA driver, which is started again and again, with an API server of its own.
+    """Check a DRA driver, which is started and stopped repeatedly, with an API server of its own.
 
-    In the command, in --second, --env and --change these words stand for what the driver gets: {root}, {registry},
-    {plugins}, {cdi}, {kubeconfig}, {node}, {instance}."""
+    In COMMAND, --second, --env and --change, these placeholders stand for what is made for the driver: {root},
+    {registry}, {plugins}, {cdi}, {kubeconfig}, {node}, {instance}."""
     from devlet.sanity import rig_dra
     from devlet.sanity.checks.dra import ALL
     from devlet.sanity.stand_dra import DraStand
@@ -193,9 +268,9 @@ def dra(
     if given["listing"]:
         return _print_checks(ALL)
     if bool(words) == attach:
-        raise click.UsageError("say which driver: devlet sanity dra -- COMMAND, or --attach")
+        raise click.UsageError("give either the command that starts the driver, after --, or --attach")
     if attach and not kubeconfig:
-        raise click.UsageError("--attach needs --kubeconfig: claims are made in the driver's cluster")
+        raise click.UsageError("--attach needs --kubeconfig, because claims are created in the driver's cluster")
     stand = DraStand(
         None if attach else Command(words, _environment(given["env"]), private_mount),
         second=second,
@@ -215,7 +290,7 @@ def dra(
 
 
 def _parameters(path: Path) -> list[dict[str, Any]]:
-    """What stands in `opaque.parameters`: an object of YAML or JSON, or several."""
+    """Read the values for `opaque.parameters` of claims: one or several objects in YAML or JSON."""
     import yaml
 
     try:
@@ -223,20 +298,20 @@ def _parameters(path: Path) -> list[dict[str, Any]]:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as e:
         raise click.UsageError(f"--config {path}: {e}") from e
     if not found or not all(isinstance(each, dict) for each in found):
-        raise click.UsageError(f"--config {path}: expected parameters, as in the field opaque.parameters of a claim")
+        raise click.UsageError(f"--config {path}: expected objects, as in the field opaque.parameters of a claim")
     return found
 
 
 def _run(stand: Stand[Any], checks: Sequence[Check[Any]], given: dict[str, Any]) -> int:
-    logging.getLogger("devlet").addHandler(logging.NullHandler())  # or lines of our own parts get among the results
+    logging.getLogger("devlet").addHandler(logging.NullHandler())  # keeps our own log lines out of the results
     files = [_file(text) for text in given["reports"]]
     seed = SystemRandom().randrange(1 << 31) if given["seed"] is None else given["seed"]
     quiet = given["output"] != "text"
-    _bear_any_text(sys.stderr)
-    _bear_any_text(sys.stdout, "utf-8" if quiet else None)
+    _accept_any_text(sys.stderr)
+    _accept_any_text(sys.stdout, "utf-8" if quiet else None)
     try:
         wanted = chosen(checks, given["only"], given["skip"])
-        with orphans.adopting():  # whatever a driver starts ends with it
+        with orphans.adopting():  # so that processes started by the driver end with it
             report = anyio.run(_interruptible, Runner(stand, _progress(err=quiet), seed), wanted)
     except (DevletError, BaseExceptionGroup) as e:
         return _not_run(e)
@@ -247,11 +322,11 @@ def _run(stand: Stand[Any], checks: Sequence[Check[Any]], given: dict[str, Any])
 
 
 async def _interruptible(runner: Runner[Any], wanted: Sequence[Check[Any]]) -> Report:
-    """The first signal ends the run in good order; the next one has its usual effect."""
+    """Run the checks. The first signal ends the run with a report; the next one has its usual effect."""
 
     async def listen(*, task_status: TaskStatus[None]) -> None:
-        heeded = [each for each in _SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]  # as with nohup
-        with anyio.open_signal_receiver(*heeded) as signals:
+        handled = [each for each in _SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]  # ignored under nohup
+        with anyio.open_signal_receiver(*handled) as signals:
             task_status.started()
             async for number in signals:
                 return runner.interrupt(number.name)
@@ -260,22 +335,22 @@ async def _interruptible(runner: Runner[Any], wanted: Sequence[Check[Any]]) -> R
         return await runner.run(wanted)
 
 
-def _bear_any_text(stream: Any, encoding: str | None = None) -> None:
-    """Drivers write anything, and the locale may have no characters for it."""
+def _accept_any_text(stream: Any, encoding: str | None = None) -> None:
+    """Escape what drivers write and the locale cannot represent."""
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(encoding=encoding, errors="backslashreplace")
 
 
 def _write(report: Report, output: str, files: Sequence[tuple[str, Path]]) -> bool:
-    """Whether all of it could be written."""
+    """Write the reports. Return whether all files could be written."""
     is_written = True
     for form, path in files:
         try:
             path.write_text(FORMATS[form](report), encoding="utf-8", errors="backslashreplace")
         except OSError as e:
-            click.echo(f"error: --report {form}={path}: {e.strerror}", err=True)
+            click.echo(f"error: cannot write --report {form}={path}: {e.strerror}", err=True)
             is_written = False
-    end = f"seed {report.seed}; run with --seed {report.seed} to do the same again\n" if output == "text" else ""
+    end = f"seed {report.seed}: repeat this run with --seed {report.seed}\n" if output == "text" else ""
     click.echo(("\n" if output == "text" else "") + FORMATS[output](report) + end, nl=False)
     return is_written
 
@@ -299,7 +374,7 @@ def _print_checks(checks: Sequence[Check[Any]]) -> int:
 
 
 def _environment(texts: Sequence[str]) -> dict[str, str]:
-    """As docker takes them: a name alone means the value that it has here."""
+    """Parse `--env` as docker does: a name alone takes its value from our own environment."""
     pairs = [text.partition("=") for text in texts]
     return {name: value if equals else os.environ.get(name, "") for name, equals, value in pairs}
 
@@ -307,7 +382,7 @@ def _environment(texts: Sequence[str]) -> dict[str, str]:
 def _file(text: str) -> tuple[str, Path]:
     form, _, path = text.partition("=")
     if form not in FORMATS or not path:
-        raise click.UsageError(f"--report {text}: expected one of {', '.join(sorted(FORMATS))}, = and a file")
+        raise click.UsageError(f"--report {text}: expected FORMAT=FILE, with one of {', '.join(sorted(FORMATS))}")
     try:
         _try_to_write(Path(path))
     except OSError as e:
@@ -316,9 +391,9 @@ def _file(text: str) -> tuple[str, Path]:
 
 
 def _try_to_write(path: Path) -> None:
-    """OSError if it cannot be done. Nothing changes."""
+    """Raise OSError if the file cannot be written. It is not changed."""
     if path.exists() and not path.is_file() and not path.is_dir():
-        return  # a pipe, or a device: opening it may have an effect
+        return  # opening a pipe or a device may have an effect
     was_there = path.exists()
     path.open("ab").close()
     if not was_there:
@@ -326,7 +401,7 @@ def _try_to_write(path: Path) -> None:
 
 
 def _not_run(error: BaseException) -> int:
-    """An error that is not ours passes: it is a bug. So does that nobody reads any more."""
+    """Print expected errors. Raise a bug again, and a broken pipe, which `main` handles."""
     leaves = _leaves(error)
     if all(isinstance(leaf, BrokenPipeError) for leaf in leaves):
         raise leaves[0]

@@ -1,10 +1,10 @@
-"""Which objects the arguments of a command mean, in kubectl's grammar.
+"""The objects that the arguments of a command select, in kubectl's grammar.
 
     TYPE[,TYPE…] [NAME…]      pods      pods,nodes      pod p1 p2
     TYPE/NAME…                pod/p1 node/n1
 
-A name list belongs to every type before it; `all` stands for the types of that category. After the type of a view of
-the node, names may have slashes: `plugin gpu.example.com/gpu`.
+A list of names applies to every type before it; `all` stands for the types of that category. Names of node views may
+contain slashes: `plugin gpu.example.com/gpu`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from devlet.errors import InvalidInput
 
 
 class Wanted(NamedTuple):
-    """Objects of one resource: those with the names, or all if there are none."""
+    """Objects of one resource: those with the given names, or all if no names are given."""
 
     resource: Resource
     names: tuple[str, ...] = ()
@@ -35,12 +35,12 @@ class Named(NamedTuple):
 
     @property
     def text(self) -> str:
-        """As in `-o name`."""
+        """The name as `-o name` prints it."""
         return f"{self.resource.kind_name}/{self.name}"
 
 
 class Scope(NamedTuple):
-    """Where to look, and for which objects. The namespace is empty for all of them."""
+    """The namespace and selectors of a command. The namespace is empty for all namespaces."""
 
     namespace: str
     label_selector: str = ""
@@ -52,7 +52,7 @@ class Scope(NamedTuple):
         return [pair for pair in pairs if pair[1]]
 
     def check(self, wanted: Sequence[Wanted]) -> None:
-        """Names exclude selectors and all namespaces, because they say exactly which objects are meant."""
+        """Reject names combined with selectors or all namespaces."""
         if not any(w.names for w in wanted):
             return
         if self.query:
@@ -62,15 +62,15 @@ class Scope(NamedTuple):
 
 
 def place(session: Session, namespace: str, *, everywhere: bool = False) -> str:
-    """The namespace to look in: the one asked for, else that of the kubeconfig's context; empty for all."""
+    """Return the given namespace, or else that of the kubeconfig's context; empty for all namespaces."""
     return "" if everywhere else namespace or session.namespace
 
 
 def one_source(arguments: Sequence[str], files: Sequence[str]) -> None:
     if arguments and files:
-        raise InvalidInput("when files are given with -f, no resource may be named as well")
+        raise InvalidInput("-f cannot be combined with resource types and names")
     if not arguments and not files:
-        raise InvalidInput("say which objects: TYPE, TYPE NAME, TYPE/NAME or -f FILE")
+        raise InvalidInput("no resource given: use TYPE, TYPE NAME, TYPE/NAME or -f FILE")
 
 
 def parse(resources: Resources, arguments: Sequence[str]) -> list[Wanted]:
@@ -78,13 +78,13 @@ def parse(resources: Resources, arguments: Sequence[str]) -> list[Wanted]:
         return _pairs(resources, arguments)
     types, names = arguments[0], tuple(arguments[1:])
     if not all(names):
-        raise InvalidInput("a name is empty")
+        raise InvalidInput("the name of an object is empty")
     found = [Wanted(resource, names) for text in types.split(",") for resource in _types(resources, text)]
     return list(dict.fromkeys(found))
 
 
 def objects(session: Session, scope: Scope, wanted: Sequence[Wanted]) -> Iterator[Named]:
-    """Those with the names, which need not exist, and all others that the scope has."""
+    """Yield the named objects, whether they exist or not, or else all objects in the scope."""
     for want in wanted:
         namespace = scope.namespace if want.resource.namespaced else ""
         for name in want.names:
@@ -97,13 +97,13 @@ def objects(session: Session, scope: Scope, wanted: Sequence[Wanted]) -> Iterato
 
 
 def explicit(session: Session, scope: Scope, wanted: Sequence[Wanted], *, everything: bool) -> list[Named]:
-    """For verbs that must not hit more than was said: a type alone needs `--all` or a selector."""
+    """Return the objects for a verb that changes or waits for them: a type alone needs `--all` or a selector."""
     scope.check(wanted)
     named = any(want.names for want in wanted)
     if everything and (named or scope.label_selector):
-        raise InvalidInput("--all excludes names and -l")
+        raise InvalidInput("--all cannot be combined with names or -l")
     if not named and not scope.query and not everything:
-        raise InvalidInput("say which objects: by name, with -l LABELS, or --all of the type")
+        raise InvalidInput("no objects selected: give names, a selector with -l, or --all")
     return list(objects(session, scope, wanted))
 
 
@@ -121,14 +121,14 @@ def _pairs(resources: Resources, arguments: Sequence[str]) -> list[Wanted]:
     for argument in arguments:
         type_, _, name = argument.partition("/")
         if not type_ or not name or "/" in name or "," in type_:
-            raise InvalidInput(f'"{argument}": write TYPE/NAME for each object, or TYPE NAME NAME…')
+            raise InvalidInput(f'invalid argument "{argument}": use TYPE/NAME for each object, or TYPE NAME…')
         by_type.setdefault(resources.find(type_), []).append(name)
     return [Wanted(resource, tuple(names)) for resource, names in by_type.items()]
 
 
 def _types(resources: Resources, text: str) -> list[Resource]:
     if not text:
-        raise InvalidInput('a resource type is empty: write them as in "pods,nodes"')
+        raise InvalidInput('a resource type is empty: separate types by commas, as in "pods,nodes"')
     if text == "all" and (found := resources.category(text)):
         return found
     return [resources.find(text)]

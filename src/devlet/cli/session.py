@@ -1,7 +1,7 @@
-"""One conversation with an API server: requests and answers in JSON.
+"""A synchronous session with an API server: requests and responses in JSON.
 
-It is synchronous: a command asks and ends, and importing an event loop would take longer than the answer. An idle
-connection may be closed by the server at any time, so one that rested is not used again.
+Importing an event loop would take longer than most requests. The server may close an idle connection at any time, so
+one that was idle for a while is not reused.
 """
 
 import json
@@ -32,7 +32,7 @@ Query = Sequence[tuple[str, str]]
 
 
 class Server(Protocol):
-    """How a server is reached, and how to say that it is not."""
+    """How to connect to a server, and how to describe a failure."""
 
     @property
     def address(self) -> str: ...
@@ -42,12 +42,12 @@ class Server(Protocol):
 
     @property
     def prefix(self) -> str:
-        """What comes before every path, without a slash at its end."""
+        """The prefix of every path, without a trailing slash."""
         ...
 
     @property
     def namespace(self) -> str:
-        """Where commands look that name none."""
+        """The namespace of commands that name none."""
         ...
 
     @property
@@ -55,18 +55,18 @@ class Server(Protocol):
 
     @property
     def is_node(self) -> bool:
-        """A devlet on this machine, which has views of its node."""
+        """Whether it is a devlet on this machine, which serves views of its node."""
         ...
 
     def dial(self) -> socket.socket: ...
 
     def trouble(self, error: OSError) -> str:
-        """What went wrong with the connection, and what to do."""
+        """Describe what went wrong with the connection, and what to do."""
         ...
 
 
 class Session:
-    """`warn` gets what the server wants people to know, such as that a version is deprecated."""
+    """A session; `warn` is called with warnings of the server, for example about deprecated versions."""
 
     def __init__(self, server: Server, *, warn: Callable[[str], None]) -> None:
         self.address = server.address
@@ -81,7 +81,7 @@ class Session:
         return self.send("GET", path, query=query, accept=accept)[1]
 
     def text(self, path: str) -> str:
-        """What is no document, such as metrics."""
+        """Return a response that is not JSON, such as metrics."""
         with self._errors():
             answer = self._connected().request("GET", self._server.prefix + path, self._headers("text/plain"))
             found = self._read(answer)
@@ -90,7 +90,7 @@ class Session:
         return found.decode(errors="replace")
 
     def pages(self, path: str, query: Query = (), *, accept: str = JSON) -> Iterator[Document]:
-        """A list in as many answers as the server wants to give."""
+        """Yield the pages of a list."""
         cursor: Query = ()
         while True:
             page = self.get(path, [*query, ("limit", str(PAGE)), *cursor], accept=accept)
@@ -110,7 +110,7 @@ class Session:
         content_type: str = JSON,
         accept: str = JSON,
     ) -> tuple[int, Document]:
-        """The HTTP code and the document of a request that succeeded. Repeated only where the server asks for it."""
+        """Send a request, again if the server asks for it, and return the HTTP code and the document."""
         target = self._server.prefix + path + query_text(query)
         content = None if body is None else json.dumps(body, separators=(",", ":")).encode()
         headers = self._headers(accept) + ([] if body is None else [("Content-Type", content_type)])
@@ -130,7 +130,7 @@ class Session:
     def watch(
         self, path: str, query: Query = (), *, accept: str = JSON, timeout: float | None = None
     ) -> Iterator[Document]:
-        """Events until the server ends the stream, which it may do at any time, or until `timeout`."""
+        """Yield events until the server ends the stream, which it may do at any time, or until `timeout`."""
         asked = [*query, ("watch", "true"), ("allowWatchBookmarks", "true")]
         if timeout is not None:
             asked.append(("timeoutSeconds", str(max(1, round(timeout)))))
@@ -143,7 +143,7 @@ class Session:
                     raise self._error(answer.status, answer.read(MAX_EVENT_BYTES) or b"")
             self._show_warnings(answer)
             line.wait_at_most(timeout)
-            with suppress(OSError):  # however a stream ends, the caller asks again
+            with suppress(OSError):  # however the stream ends, the caller watches again
                 for event in answer.lines(MAX_EVENT_BYTES):
                     yield self._decode(path, event)
         finally:
@@ -162,7 +162,7 @@ class Session:
         content = answer.read(MAX_ANSWER_BYTES)
         if content is None:
             self.close()
-            raise TooLarge(f"{self.address}: the answer has more than {MAX_ANSWER_BYTES} bytes")
+            raise TooLarge(f"{self.address}: the response is larger than {MAX_ANSWER_BYTES} bytes")
         self._used = time.monotonic()
         if answer.closes:
             self.close()
@@ -190,7 +190,7 @@ class Session:
         except (ValueError, RecursionError):
             document = None
         if not isinstance(document, dict):
-            raise DevletError(f"{self.address}{path}: expected a JSON object; is this a Kubernetes API?")
+            raise DevletError(f"{self.address}{path}: the response is not a JSON object: is this a Kubernetes API?")
         return document
 
     def _error(self, code: int, content: bytes) -> DevletError:
@@ -199,7 +199,7 @@ class Session:
         error = error_from_answer(code, content)
         if code == 401:
             return Forbidden(
-                f"{self.address} does not accept these credentials: {error}; look at the kubeconfig's user"
+                f"{self.address} does not accept the credentials: {error}: check the user in the kubeconfig"
             )
         return error
 
@@ -213,9 +213,9 @@ class Session:
 
 
 def segment(text: str, what: str) -> str:
-    """A name as a piece of a path. Anything that would lead elsewhere is refused."""
+    """Quote a name as a segment of a path. Raises InvalidInput if it could lead to another path."""
     if not text or text in (".", "..") or "/" in text or "%" in text or not text.isprintable():
-        raise InvalidInput(f'{what} {text!r}: expected a name, without "/" and "%"')
+        raise InvalidInput(f'invalid name {text!r} of a {what}: expected a name without "/" and "%"')
     return quote(text)
 
 
@@ -225,6 +225,6 @@ def _retry_after(answer: Answer) -> float | None:
 
 
 def _warning(header: str) -> str:
-    """The text in `299 - "text"`."""
+    """Return the text in `299 - "text"`."""
     text = header.partition(" ")[2].partition(" ")[2]
     return text[1:-1].replace('\\"', '"').replace("\\\\", "\\") if len(text) > 1 and text[0] == '"' else header

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import click
 import msgspec
@@ -11,9 +11,9 @@ from click.core import ParameterSource
 
 from devlet.alloc.features import Rules
 from devlet.cli.allocation_input import Objects
-from devlet.cli.allocation_source import Source, source_options
-from devlet.cli.options import KubectlCommand, duration, output_option
-from devlet.cli.output import as_list, json_text
+from devlet.cli.allocation_source import Source, improved_option, source_options
+from devlet.cli.options import KubectlCommand, duration, no_headers_option, output_option
+from devlet.cli.output import as_list, check_format, document_text
 from devlet.cli.problem_answers import Answers
 from devlet.errors import InvalidInput, NotFound
 from devlet.objects.types.node import Node
@@ -33,17 +33,20 @@ _WITH_PROBLEMS = ("problems", "bench", "improved", "timeout")
 
 
 @click.command(cls=KubectlCommand, epilog=_EXAMPLES)
-@click.option("--node", "node_name", metavar="NAME", default="", help="On this node only.")
+@click.option("--node", "node_name", metavar="NAME", default="", help="Allocate only on this node.")
+@improved_option
 @click.option(
-    "--improved/--no-improved",
-    default=None,
-    help="As devlet allocates, or as Kubernetes; by default devlet's way for a devlet, Kubernetes' for the rest.",
+    "--timeout", metavar="TIME", default="10s", callback=duration, help="Time limit for one search; 0 for none."
 )
-@click.option("--timeout", metavar="TIME", default="10s", callback=duration, help="For one search; 0 for no limit.")
 @output_option(FORMATS)
-@click.option("--no-headers", is_flag=True, help="The table without titles.")
-@click.option("--problems", metavar="FILE", default="", help="Problems, one JSON document per line; - for stdin.")
-@click.option("--bench", is_flag=True, help="With --problems: say how many seconds each took.")
+@no_headers_option
+@click.option(
+    "--problems",
+    metavar="FILE",
+    default="",
+    help="Solve problems from a file, one JSON document per line; - for stdin.",
+)
+@click.option("--bench", is_flag=True, help="With --problems, report how many seconds each one took.")
 @source_options
 def command(
     source: Callable[[], Source],
@@ -55,17 +58,16 @@ def command(
     problems: str,
     bench: bool,
 ) -> int:
-    """Say which pods and claims would get which devices on which node.
+    """Show which pods and claims would get which devices on which node.
 
-    They take their devices one after the other, and nothing is written anywhere. Files alone are enough; with a server,
-    what is in files comes on top of what it has."""
+    Pods and claims are allocated one after the other, and nothing is changed. Objects come from files, from a server,
+    or from both: then the files add to what the server has, or replace it."""
     if problems:
         _refuse_others(click.get_current_context())
         return _answer(problems, Answers(_rules(bool(improved)), timeout, bench=bench, report=_complain))
-    if output not in ("", "wide", "json", "yaml"):
-        raise InvalidInput(f'output format "{output}": expected {FORMATS}')
+    check_format(output, "json", "yaml", "wide")
     if bench:
-        raise InvalidInput("--bench is for --problems")
+        raise InvalidInput("--bench can be used only with --problems")
     found = source()
     objects = found.objects(pods=True)
     rules = _rules(found.is_devlet if improved is None else improved)
@@ -74,11 +76,11 @@ def command(
 
 
 def _refuse_others(context: click.Context) -> None:
-    """Problems have their own objects: what says where others come from would be ignored."""
+    """Reject flags that --problems would ignore, because problems contain their own objects."""
     for parameter in context.command.params:
         given = parameter.name and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
         if given and parameter.name not in _WITH_PROBLEMS:
-            raise InvalidInput(f"{parameter.opts[-1]} is not for --problems, which bring their own objects")
+            raise InvalidInput(f"{parameter.opts[-1]} cannot be combined with --problems, which has its own objects")
 
 
 def _rules(improved: bool) -> Rules:
@@ -107,13 +109,13 @@ def _complain(text: str) -> None:
 
 
 def _nodes(objects: Objects, name: str) -> list[Node]:
-    """Those to look at. Says so where they had to be invented."""
+    """Return the nodes to allocate on, with a warning if they are known only from slices."""
     nodes = objects.node_list()
     if not nodes:
-        raise InvalidInput("there are no nodes, and no slice names one: add the nodes, as in -f nodes.yaml")
+        raise InvalidInput("there are no nodes, and no slice names one: add nodes, as in -f nodes.yaml")
     if not objects.nodes:
         names = ", ".join(node.name for node in nodes[:3]) + (", …" if len(nodes) > 3 else "")
-        click.echo(f"There are no nodes: taken are those that slices name, without labels: {names}", err=True)
+        click.echo(f"No nodes given: using the nodes that slices name, without labels: {names}", err=True)
     if name and not (nodes := [node for node in nodes if node.name == name]):
         raise NotFound(f'node "{name}" not found')
     return nodes
@@ -126,7 +128,7 @@ def _simulate(objects: Objects, nodes: list[Node], rules: Rules, timeout: float,
     simulation = Simulation(objects, nodes, rules, timeout)
     placements = list(simulation.run())
     if output in ("json", "yaml"):
-        click.echo(_text(as_list(list(objects.documents.values())), output))
+        click.echo(document_text(as_list(list(objects.documents.values())), output))
         for each in placements:
             if each.cause:
                 click.echo(f"{each.name}: {each.cause}", err=True)
@@ -134,12 +136,4 @@ def _simulate(objects: Objects, nodes: list[Node], rules: Rules, timeout: float,
     if placements:
         click.echo("\n".join(placement.lines(placements, wide=output == "wide", headers=headers)))
     if simulation.settled or not placements:
-        click.echo(f"Pods and claims that have their devices already: {simulation.settled}", err=True)
-
-
-def _text(document: dict[str, Any], output: str) -> str:
-    if output == "json":
-        return json_text(document)
-    from devlet.cli.yaml_output import dump
-
-    return dump(document).rstrip("\n")
+        click.echo(f"Pods and claims that already have their devices: {simulation.settled}", err=True)

@@ -1,4 +1,4 @@
-"""Pods and claims take their devices one after the other, each on the first node where it fits; nothing is written."""
+"""Simulated allocation of pods and claims, one after the other, each on the first node where it fits."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ __all__ = ["Placement", "Simulation"]
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """`node` is empty if it fits nowhere, and `cause` says why then. `claims` have their devices."""
+    """The node of a pod or claim, and its claims. If it fits nowhere, `node` is empty and `cause` says why."""
 
     namespace: str
     name: str
@@ -31,7 +31,7 @@ class Placement:
 
 
 class Simulation:
-    """`settled` counts pods and claims that have their devices already."""
+    """A run over objects; `settled` counts the pods and claims that already have their devices."""
 
     def __init__(self, objects: Objects, nodes: Sequence[Node], rules: Rules, seconds: float = FILTER_TIMEOUT) -> None:
         self._objects = objects
@@ -41,7 +41,7 @@ class Simulation:
         self.settled = 0
 
     def run(self) -> Iterator[Placement]:
-        """Pods first, in the order of the files, then claims that no pod uses. What is placed is among the objects."""
+        """Place pods in the order of the files, then claims that no pod uses, and update the objects accordingly."""
         used = set()
         for key, pod in self._objects.pods.items():
             if not pod.spec.resource_claims or pod.is_finished:

@@ -1,4 +1,4 @@
-"""`devlet store`: check and repair the database of an embedded cluster that is not running."""
+"""`devlet store`: check and repair the database of an embedded cluster that is stopped."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,21 +24,23 @@ Examples:
 @click.group(invoke_without_command=True, epilog=_EXAMPLES)
 @click.pass_context
 def command(context: click.Context) -> None:
-    """Check and repair the database of an embedded cluster. Stop its devlet first."""
+    """Check and repair the database of an embedded cluster.
+
+    Stop the devlet first."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
-_root = click.option("--root", metavar="DIR", help="The root of the devlet. [default: as for `devlet up`]")
+_root = click.option("--root", metavar="DIR", help="Use the root DIR. [default: as for `devlet up`]")
 
 
 @command.command(epilog=_EXAMPLES)
 @_root
 def check(root: str | None) -> None:
-    """Say whether the database is sound, and if not, what is lost.
+    """Check that the database is intact, or report what is lost.
 
-    The database is only read; a repair that was interrupted is finished first. A write that was cut off by a crash and
-    never acknowledged is not damage. The exit code is 1 if something is damaged."""
+    The database is only read, except that an interrupted repair is finished first. A write that a crash cut off before
+    it was acknowledged does not count as damage. The exit code is 1 if the database is damaged."""
     from devlet.cluster.store import repair
 
     with _database(root) as path:
@@ -48,10 +50,11 @@ def check(root: str | None) -> None:
 @command.command(epilog=_EXAMPLES)
 @_root
 def repair(root: str | None) -> None:
-    """Keep every object that can be read, say what is lost, and make the root start again.
+    """Repair a damaged database, so that devlet can start on the root again.
 
-    The damaged files are kept beside the new one. Resource versions continue above all earlier ones, and watches start
-    with a new list. A database that is sound is left as it is."""
+    Every object that can be read is kept, and losses are reported. The damaged files are kept beside the new one.
+    Resource versions continue above all earlier ones, so clients list again before they watch. An intact database is
+    left as it is."""
     from devlet.cluster.store.repair import check, repair
 
     with _database(root) as path:
@@ -64,7 +67,7 @@ def repair(root: str | None) -> None:
 
 @contextmanager
 def _database(root: str | None) -> Iterator[Path]:
-    """Yield the database of the root, which no devlet can start on for the time being."""
+    """Yield the database of the root, and keep a devlet from starting on it meanwhile."""
     from devlet.daemon import root_format
     from devlet.daemon.config import load
     from devlet.daemon.root import DATABASE, LOCK_FILE
@@ -79,15 +82,15 @@ def _database(root: str | None) -> Iterator[Path]:
         with file_lock.held(place / LOCK_FILE):
             yield path
     except InUse as e:
-        raise InUse(f"{e}; stop it first") from e
+        raise InUse(f"{e}: stop it first") from e
 
 
 def _print_checked(path: Path, found: "Checked") -> None:
-    click.echo(f"{path}: sound, {found.objects} objects, version {found.version}")
+    click.echo(f"{path}: intact, {found.objects} objects, version {found.version}")
     if found.tail.ignored:
         click.echo(f"The write-ahead log ends with {found.tail.ignored} pages of a write that was never acknowledged.")
     if not found.marked:
-        click.echo("It has no high-water mark yet: a loss at the very end would not be noticed.")
+        click.echo("There is no high-water mark yet: a loss of the latest writes would not be noticed.")
 
 
 def _print_repaired(path: Path, done: "Repaired") -> None:

@@ -1,7 +1,7 @@
-"""Tables as kubectl lays them out, from the Table documents of the server.
+"""Tables in kubectl's layout, from the Table documents of the server.
 
-Columns are three spaces apart and at least six wide. While a table is followed its columns keep their width, so that
-later rows stand below earlier ones.
+Columns are three spaces apart and at least six wide. During a watch columns keep their width, so that later rows line
+up with earlier ones.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ _LINE_BREAKS = "\f\n\r"
 
 
 class Layout:
-    """Rows into lines. Columns only ever get wider."""
+    """Formats rows as lines. Columns never get narrower."""
 
     def __init__(self) -> None:
         self._widths: list[int] = []
@@ -32,7 +32,7 @@ class Layout:
 
 
 class Columns:
-    """Which columns of a server's Table are shown, and what kubectl adds to them."""
+    """The columns of a server's Table that are shown, and those that kubectl adds."""
 
     def __init__(self, table: Document, *, wide: bool, namespaces: bool, labels: bool, prefix: str = "") -> None:
         definitions = [c for c in table.get("columnDefinitions") or () if isinstance(c, dict)]
@@ -60,7 +60,7 @@ class Columns:
 
 
 def cell_text(value: Any) -> str:
-    """On one line: what follows a line break is cut off, and characters that move the cursor are shown."""
+    """Return a value on one line: text after a line break is cut off, and control characters are escaped."""
     match value:
         case None:
             return ""
@@ -93,7 +93,7 @@ def rows_of(table: Document) -> list[Document]:
 
 
 def plain_table(objects: Sequence[Document]) -> Document:
-    """For a server that knows no tables: names and when they were created."""
+    """Return a Table of names and creation times, for a server that does not provide tables."""
     columns = [{"name": "Name", "format": "name"}, {"name": "Created At"}]
     rows = []
     for found in objects:

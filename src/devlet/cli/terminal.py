@@ -1,7 +1,7 @@
-"""Output on a terminal: characters that would control it, or reorder what it shows, are shown as escapes instead.
+"""Safe output on a terminal: characters that control the terminal or reorder text are shown as escapes.
 
-Names and messages come from drivers, plugins and other users. All output passes here if it goes to a terminal; files
-and pipes get it as it is. devlet's own control sequences go to the stream that `own` returns.
+Names and messages come from drivers, plugins and other users. All output to a terminal is escaped; files and pipes get
+it unchanged. devlet writes its own control sequences to the stream that `own` returns.
 """
 
 import sys
@@ -62,7 +62,7 @@ class _Protected:
 
 
 class _ProtectedBytes:
-    """The buffer of such a stream. click writes bytes here, and text that the locale seems unable to show."""
+    """The buffer of a protected stream. click writes bytes to it, and text that the locale cannot represent."""
 
     def __init__(self, buffer: BinaryIO) -> None:
         self._buffer = buffer

@@ -1,6 +1,6 @@
-"""`devlet token`: credentials that may do less than the administrator's.
+"""`devlet token`: credentials with fewer permissions than the administrator's.
 
-They are made from the files of the root, so only who owns the root can make them."""
+They are signed with keys in the root, so only the owner of the root can create them."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from devlet.cli.own_node import own_node
 from devlet.cli.session import Session
-from devlet.cli.target import Target, connect
+from devlet.cli.target import Target, connect, own_node
 from devlet.errors import AlreadyExists, InvalidInput
 
 if TYPE_CHECKING:
@@ -26,13 +25,16 @@ Examples:
 @click.command(epilog=_EXAMPLE)
 @click.argument("kind", type=click.Choice(["driver", "node"]), metavar="driver|node")
 @click.argument("name")
-@click.option("--root", metavar="DIR", help="The root of the devlet. [default: as for `devlet up`]")
-@click.option("--node-name", metavar="NODE", help="The node a driver runs on. [default: that of the root]")
+@click.option("--root", metavar="DIR", help="Use the devlet on DIR. [default: as for `devlet up`]")
+@click.option(
+    "--node-name", metavar="NODE", help="Name of the node that the driver runs on. [default: the root's node]"
+)
 def command(kind: str, name: str, root: str | None, node_name: str | None) -> None:
-    """Make credentials for a driver on a node, or for another node.
+    """Create credentials for a driver on a node, or for another node.
 
-    For a driver: write its kubeconfig and print the path. With it the driver writes its own ResourceSlices on its
-    node, and reports on its devices. For a node: print a kubeconfig with which it joins."""
+    For a driver, write a kubeconfig and print its path. It allows the driver to publish the ResourceSlices of its node
+    and to report the status of its devices. For a node, print a kubeconfig with which the node can join this
+    cluster."""
     from devlet.daemon import root_format
     from devlet.daemon.config import load
 
@@ -47,7 +49,7 @@ def command(kind: str, name: str, root: str | None, node_name: str | None) -> No
 
 
 def _check_has_api(root: Path, kind: str, name: str, node_name: str | None) -> None:
-    """A node that has joined another cluster has none: credentials are made over there."""
+    """Raise InvalidInput for a node that has joined another cluster: its credentials are created there."""
     from devlet.daemon.membership import server_of
 
     if not (address := server_of(root)):
@@ -55,8 +57,8 @@ def _check_has_api(root: Path, kind: str, name: str, node_name: str | None) -> N
     node = (node_name or _own_node(root) or "NODE") if kind == "driver" else ""
     there = f"devlet token {kind} {name}" + (f" --node-name {node}" if node else "")
     raise InvalidInput(
-        f"root {root} is of a node of {address}, and credentials are made where that API is:"
-        f" if it is a devlet, run `{there}` there"
+        f"the node on {root} belongs to the cluster at {address}, which must create its credentials:"
+        f" if that is a devlet, run `{there}` on its machine"
     )
 
 
@@ -69,7 +71,7 @@ def _own_node(root: Path) -> str:
 
 
 class _Root:
-    """The credentials of a root that has been started before."""
+    """The credentials of a root on which a devlet has been started before."""
 
     def __init__(self, config: "Config") -> None:
         from devlet.auth import certificates, kubeconfigs

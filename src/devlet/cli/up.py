@@ -29,67 +29,72 @@ Examples:
     metavar="DIR",
     help="Keep state and sockets in DIR. [default: /var/lib/devlet for root, else $XDG_STATE_HOME/devlet]",
 )
-@click.option("--node-name", metavar="NAME", help="The name of this node. [default: the host name]")
-@click.option("--log-format", metavar="text|json", help="How log lines look. [default: text]")
+@click.option("--node-name", metavar="NAME", help="Name of this node. [default: the host name]")
+@click.option("--log-format", metavar="text|json", help="Format of log lines. [default: text]")
 @click.option(
-    "-v", "--verbosity", metavar="LEVEL", help="0 logs what changed, 1 each step, 2 libraries too. [default: 0]"
+    "-v",
+    "--verbosity",
+    metavar="LEVEL",
+    help="Log level: 0 logs changes, 1 adds each step, 2 adds libraries. [default: 0]",
 )
 @click.option(
     "--api-address",
     metavar="IP[:PORT]",
-    help="Where the Kubernetes API listens, with TLS. [default: 127.0.0.1 and a free port, which is then kept]",
+    help="Serve the Kubernetes API on this address, with TLS. [default: 127.0.0.1, with a free port that is then kept]",
 )
 @click.option(
     "--controllers",
     metavar="LIST",
-    help="The embedded cluster's controllers: '*' all, NAME, -NAME all but that one. [default: *]",
+    help="Run these controllers of the embedded cluster: '*' for all, NAME, or -NAME to exclude one. [default: *]",
 )
 @click.option(
     "--no-control",
     is_flag=True,
     default=None,
-    help="Without our scheduler, resourceclaim and device-taint-eviction controllers: others do their work.",
+    help="Don't run the scheduler and the resourceclaim and device-taint-eviction controllers.",
 )
 @click.option(
     "--kubeconfig",
     metavar="FILE",
-    help="Be a node of the cluster of this kubeconfig. [default: of an embedded cluster, in the root]",
+    help="Join the cluster of this kubeconfig as a node. [default: run an embedded cluster in the root]",
 )
-@click.option("--context", metavar="NAME", help="Which context of the kubeconfig. [default: its current one]")
+@click.option("--context", metavar="NAME", help="Use this context of the kubeconfig. [default: its current context]")
 @click.option(
-    "--node-ip", metavar="IP", help="How others reach this node. [default: 127.0.0.1, or in a cluster the machine's]"
+    "--node-ip",
+    metavar="IP",
+    help="Address of this node. [default: 127.0.0.1, or the machine's address in another cluster]",
 )
 @click.option("--static-pod-path", metavar="DIR", help="Run the pods whose manifests are in DIR. [default: none]")
-@click.option("--cdi-root", metavar="DIR", help="Where CDI specs of devices are. [default: cdi in the root]")
+@click.option("--cdi-root", metavar="DIR", help="Directory of CDI specs. [default: cdi in the root]")
 @click.option(
     "--feature-gates",
     metavar="NAME=true|false,...",
-    help="Kubernetes' feature gates: DRAExtendedResource, DRAWorkloadResourceClaims, ResourceHealthStatus,"
+    help="Set feature gates of Kubernetes: DRAExtendedResource, DRAWorkloadResourceClaims, ResourceHealthStatus,"
     " ResourceHealthStatusMessage. [default: as in 1.36]",
 )
 @click.option(
     "--topology-policy",
     metavar="POLICY",
-    help="How devices are kept near each other: none, best-effort, restricted or single-numa-node. [default: none]",
+    help="Align devices to NUMA nodes: none, best-effort, restricted or single-numa-node. [default: none]",
 )
 @click.option(
-    "--topology-scope", metavar="container|pod", help="What is kept on the same NUMA nodes. [default: container]"
+    "--topology-scope", metavar="container|pod", help="Align each container or each pod. [default: container]"
 )
 @click.option(
     "--numa-nodes",
     metavar="COUNT",
-    help="Act as if the machine had COUNT NUMA nodes; 0 for those it has. [default: 0]",
+    help="Pretend that the machine has COUNT NUMA nodes; 0 for the real number. [default: 0]",
 )
 def command(config: Path | None, **flags: Any) -> None:
-    """Run the daemon until SIGINT or SIGTERM.
+    """Run the devlet daemon until SIGINT or SIGTERM.
 
-    Prints one line on standard output once it is ready; logs go to standard error. Settings come from --config, then
-    from environment variables, then from flags; the later one wins."""
+    One line is printed to standard output once the daemon is ready; logs go to standard error. Settings are read from
+    --config, from environment variables and from flags; flags override variables, and variables override the file."""
     loaded = load(flags, file=config)
     facts.configure(loaded.log_format, loaded.verbosity)
 
-    # Importing the daemon takes half a second; --help and configuration errors should not wait for it. Modules are not
-    # garbage: looking for some while they load takes a twentieth of the time.
+    # Importing the daemon takes half a second, which --help and configuration errors should not wait for. Garbage
+    # collection during the import finds nothing and takes a twentieth of that time.
     gc.disable()
     from devlet.daemon.main import parts_of, run
 
@@ -102,6 +107,6 @@ def command(config: Path | None, **flags: Any) -> None:
 
 
 def _ready(config: Config) -> None:
-    with suppress(BrokenPipeError):  # a daemon does not end because nobody reads this line
+    with suppress(BrokenPipeError):  # the daemon keeps running even if its standard output is closed
         click.echo(f"devlet is ready: node {config.node_name}, root {config.root}")
         click.echo(f"export KUBECONFIG={shlex.quote(str(config.kubeconfig or config.root / 'kubeconfig'))}")

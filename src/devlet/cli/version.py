@@ -9,7 +9,7 @@ from devlet.objects.release import DEVLET, KUBERNETES
 
 
 @click.command(epilog="\b\nExample:\n  devlet version -o json")
-@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The format; plain text if not given.")
+@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format. [default: plain text]")
 def command(output: str | None) -> None:
     """Print the versions of devlet, of the Kubernetes whose behaviour it follows, and of Python."""
     versions = {
@@ -24,5 +24,5 @@ def command(output: str | None) -> None:
         case "yaml":
             click.echo("\n".join(f"{key}: {json.dumps(value)}" for key, value in versions.items()))
         case _:
-            click.echo(f"devlet {DEVLET}, as Kubernetes {KUBERNETES}")
+            click.echo(f"devlet {DEVLET}, following Kubernetes {KUBERNETES}")
             click.echo(f"Python {versions['pythonVersion']} on {versions['platform']}")

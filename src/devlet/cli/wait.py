@@ -34,12 +34,19 @@ _FOR = "delete, create, condition=NAME[=VALUE] or jsonpath={PATH}[=VALUE]"
 
 @click.command(cls=KubectlCommand, epilog=_EXAMPLES)
 @arguments
-@click.option("--for", "what", metavar="CONDITION", required=True, help=f"{_FOR}.")
-@click.option("--timeout", metavar="TIME", callback=duration, default="30s", show_default=True, help="0 looks once.")
+@click.option("--for", "what", metavar="CONDITION", required=True, help=f"Condition to wait for: {_FOR}.")
+@click.option(
+    "--timeout",
+    metavar="TIME",
+    callback=duration,
+    default="30s",
+    show_default=True,
+    help="Time to wait before giving up; 0 checks once.",
+)
 @selector_options
 @all_namespaces_option
 @file_options
-@click.option("--all", "everything", is_flag=True, help="All objects of the type.")
+@click.option("--all", "everything", is_flag=True, help="Wait for all objects of the type in the namespace.")
 @target_options
 def command(
     arguments: tuple[str, ...],
@@ -54,7 +61,9 @@ def command(
     recursive: bool,
     everything: bool,
 ) -> None:
-    """Wait until every object named meets a condition."""
+    """Wait until all given objects meet a condition.
+
+    The exit code is 1 if one of them does not meet it in time."""
     condition = parse(what)
     selection.one_source(arguments, files)
     resources = Resources(session)
@@ -110,7 +119,7 @@ def _condition(name: str, value: str) -> Condition:
 
 
 def _path(text: str) -> Condition:
-    """The path may hold `=` as well, so the value begins after the brace that ends it, where there is one."""
+    """Parse PATH=VALUE. A path in braces may contain `=`: its value begins after the closing brace."""
     if text.startswith("{"):
         inside, brace, rest = text.rpartition("}")
         path, equals, value = f"{inside}{brace}", rest[:1], rest[1:]
@@ -119,7 +128,7 @@ def _path(text: str) -> Condition:
     else:
         path, equals, value = text.partition("=")
     if equals and not value:
-        raise InvalidInput(f"--for=jsonpath={text}: the value after = is missing")
+        raise InvalidInput(f"--for=jsonpath={text}: there is no value after =")
     wanted = value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"" else value
     found_by = json_path.relaxed_path(path)
 
@@ -131,7 +140,7 @@ def _path(text: str) -> Condition:
 
 
 def _wait(session: Session, named: Named, condition: Condition, deadline: float, *, absent: bool) -> None:
-    """`absent`: that there is no such object is part of the question, else an error."""
+    """Wait for one object. A missing object is an error, unless with `absent` the condition is about its existence."""
     resource, name = named.resource, named.name
     for found in states(session, resource, named.namespace, name, deadline=deadline):
         if condition(found):

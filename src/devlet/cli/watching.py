@@ -1,7 +1,7 @@
-"""Following objects: what changes in a collection, and what becomes of one object.
+"""Watching objects: the changes in a collection, and the states of one object.
 
-A server ends every watch sooner or later; that is no event. We go on from the last version seen, and list again if that
-one is gone.
+A server ends every watch sooner or later. A new watch continues from the last version seen; if that version has
+expired, the objects are listed again.
 """
 
 import time
@@ -13,15 +13,15 @@ from devlet.errors import Expired, NotFound
 from devlet.objects.subdocuments import mappings, text
 
 PAUSE = 1.0  # seconds, after a watch that ended at once
-LOOK = 0.2  # seconds, between two looks at what cannot be watched
+POLL = 0.2  # seconds between two reads of a view, which cannot be watched
 
 
 def changes(
     session: Session, path: str, query: Query, version: str, *, accept: str = JSON, deadline: float | None = None
 ) -> Iterator[tuple[str, Document]]:
-    """Type and object of each event after `version`; ends at the deadline, in terms of `time.monotonic`.
+    """Yield type and object of each event after `version` until the deadline, in terms of `time.monotonic`.
 
-    Raises Expired if the server no longer knows what happened since."""
+    Raises Expired if the server no longer has the events since that version."""
     while (left := _left(deadline)) is None or left > 0:
         began = time.monotonic()
         seen = False
@@ -43,7 +43,7 @@ def changes(
 def states(
     session: Session, resource: Resource, namespace: str, name: str, *, deadline: float | None = None
 ) -> Iterator[Document | None]:
-    """The object as it is now and after each change; None while there is none. Ends at the deadline."""
+    """Yield the object as it is now and after each change, None while it does not exist, until the deadline."""
     path, query = resource.collection(namespace), [("fieldSelector", f"metadata.name={name}")]
     while True:
         listing = session.get(path, query)
@@ -53,7 +53,7 @@ def states(
         if resource.group == VIEWS_GROUP:  # they have no versions to watch from
             if (left := _left(deadline)) is not None and left <= 0:
                 return
-            time.sleep(LOOK if left is None else min(LOOK, left))
+            time.sleep(POLL if left is None else min(POLL, left))
             continue
         try:
             for type_, found in changes(session, path, query, _version(listing), deadline=deadline):
@@ -64,7 +64,7 @@ def states(
 
 
 def gone(session: Session, resource: Resource, namespace: str, name: str, uid: str, deadline: float | None) -> bool:
-    """Wait until the object with this UID is away. False if the deadline came first."""
+    """Wait until the object with this UID is gone. Return False if the deadline passes first."""
     try:
         if _uid(session.get(resource.item(namespace, name))) != uid:
             return True
@@ -84,7 +84,7 @@ def _left(deadline: float | None) -> float | None:
 
 
 def _version(found: Document) -> str:
-    """Of an object or a list; of a Table, whose own is empty in a watch, of its row."""
+    """Return the version of an object or list, or of the row of a Table, which has no version in a watch."""
     if version := text(found, "metadata", "resourceVersion"):
         return version
     rows = mappings(found, "rows")

@@ -1,6 +1,6 @@
-"""Documents as YAML, in the shape people know from kubectl: sorted keys, blocks for texts of several lines.
+"""Documents as YAML in kubectl's style: sorted keys, and blocks for strings of several lines.
 
-Imported only where YAML is asked for: the parser takes longer to load than most commands take."""
+Imported only when YAML is requested, because loading the parser takes longer than most commands."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def _text(dumper: Any, text: str) -> yaml.ScalarNode:
     if "\n" in text and not any(line.endswith((" ", "\t")) for line in text.split("\n")):
         style = "|"
     elif dumper.resolve(yaml.ScalarNode, text, (True, False)) != _STR:
-        style = '"'  # "", "1", "true" and times: texts that would be read as something else
+        style = '"'  # "", "1", "true" and times, which would not be read as strings
     node: yaml.ScalarNode = dumper.represent_scalar(_STR, text, style=style)
     return node
 

@@ -1,1 +1,1 @@
-"""Configuration, and the one place where the parts are put together."""
+"""The daemon: configuration, and the assembly of all its parts."""

@@ -1,7 +1,7 @@
-"""The API server of the cluster that a kubeconfig names, and the wait until it answers.
+"""The API server of the cluster that a kubeconfig names, and waiting until it answers.
 
-A server that is away is waited for, however long. One that refuses us gets a minute: it may not have read its own rules
-yet, but a wrong token does not get better.
+There is no time limit for a server that cannot be reached. A server that refuses our credentials is retried for a
+minute, because a starting server may not have loaded its rules yet, whereas a wrong token stays wrong.
 """
 
 import logging
@@ -28,18 +28,18 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Settings:
     retry: Backoff = field(default=Backoff(0.5, 10.0))
-    refused: float = 60.0  # seconds for which a refusal may be one of a server that is starting
+    refused: float = 60.0  # seconds during which a refusal may come from a starting server
 
 
 def connection_of(file: Path, context: str = "") -> Connection:
-    """InvalidInput if the kubeconfig cannot be read, or has no such context."""
+    """Return the connection. Raises InvalidInput if the kubeconfig cannot be read or does not have the context."""
     return kubeconfig.connection([file], context)
 
 
 async def until_answered(
     call: Callable[[], Awaitable[T]], server: str, clock: Clock, settings: Settings = Settings()
 ) -> T:
-    """What the call gives once the server answers. Each failure is a line of the log."""
+    """Repeat the call until the server answers, and return its result. Failures are logged."""
     began, refused_since = clock.monotonic(), -1.0
     for delay in settings.retry.delays(random.random):
         try:
@@ -51,7 +51,7 @@ async def until_answered(
             if refused_since < 0:
                 refused_since = clock.monotonic()
             if clock.monotonic() - refused_since >= settings.refused:
-                raise Forbidden(f"{server} refuses this node's credentials: {e}") from e
+                raise Forbidden(f"{server} refuses the credentials in the kubeconfig: {e}") from e
             problem = e
         waited = clock.monotonic() - began
         log.warning("waiting for the API server", extra=facts(server=server, waited=waited, delay=delay, err=problem))

@@ -1,7 +1,7 @@
-"""What the daemon is told: defaults, then the file, then the environment, then flags; the later one wins.
+"""The configuration of the daemon: from defaults, the file, the environment and flags, each overriding the one before.
 
-`KEYS` is the one list of what can be set, and docs/configuration.md is tested against it. Values from all three
-sources pass through the same parser, so a bad one is reported in the same words, with the place it came from.
+`KEYS` is the only list of settings, and docs/configuration.md is tested against it. Values from all sources pass
+through the same parser, so an invalid value is reported in the same words, with its origin.
 """
 
 import os
@@ -29,7 +29,7 @@ from devlet.serve.kube_api import reader_limits
 LOG_FORMATS = ("text", "json")
 MAX_VERBOSITY = 10
 MIN_DURATION = 0.001
-MIN_BYTES = 8 << 20  # the largest object has to fit, in any form
+MIN_BYTES = 8 << 20  # so that the largest object fits in any encoding
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ class Config:
     node_name: str
     log_format: str = "text"
     verbosity: int = 0
-    stop_timeout: float = 10.0  # seconds for all parts together, then they are cancelled
+    stop_timeout: float = 10.0  # seconds for all parts together, after which they are cancelled
     controllers: frozenset[str] = frozenset(controllers.NAMES)
-    api_address: tuple[str, int] = ("127.0.0.1", 0)  # port 0: a free one, and from then on the same
-    api_idle: float = 30.0  # seconds that a connection to the API may be without a request
-    cdi_root: Path | None = None  # where CDI specs are; None: below the root
-    kubeconfig: Path | None = None  # of the cluster whose node this is; None: the embedded one
-    context: str = ""  # of the kubeconfig; empty: its current one
+    api_address: tuple[str, int] = ("127.0.0.1", 0)  # port 0 chooses a free port, which is then kept
+    api_idle: float = 30.0  # seconds that a connection to the API may be idle
+    cdi_root: Path | None = None  # directory of CDI specs; None means below the root
+    kubeconfig: Path | None = None  # of the cluster to join; None means the embedded one
+    context: str = ""  # of the kubeconfig; empty means its current context
     limits: reader_limits.Settings = field(default=reader_limits.Settings())
     store: Settings = field(default=Settings())
     node: NodeSettings = field(default=NodeSettings())
@@ -52,24 +52,24 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A setting: its field of `Config` (or of the part that `store.`, `node.` or `limits.` names), its name in the
-    file, and its environment variable, if it has one. `no_control` is not a field: it removes from `controllers`."""
+    """A setting: its field in `Config` (or in the part that `store.`, `node.` or `limits.` names), its name in the
+    file, and its environment variable, if any. `no_control` is not a field: it removes names from `controllers`."""
 
     field: str
     name: str
     variable: str
     parse: Callable[[Any], Any]
     is_list: bool = False  # of mappings, in the file only
-    is_mapping: bool = False  # to single values; its entries come from all sources together
+    is_mapping: bool = False  # to single values, whose entries from all sources are merged
 
     @property
     def flag(self) -> str:
-        """The name of the flag, which not every key has, as the command gets it."""
+        """The parameter of the flag, which not every key has."""
         return self.field.rpartition(".")[2]
 
 
 def load(flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ, file: Path | None = None) -> Config:
-    """The configuration from all sources. `flags` are by field name, without `node.`; None means not given."""
+    """Load the configuration from all sources. `flags` are keyed by field name without prefix; None means not given."""
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     file = file or (Path(environ["DEVLET_CONFIG"]) if environ.get("DEVLET_CONFIG") else None)
@@ -88,7 +88,7 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ, file
 def _given(
     key: Key, settings: Mapping[str, config_file.Setting], environ: Mapping[str, str], flags: Mapping[str, Any]
 ) -> Iterator[tuple[Any, str]]:
-    """The values of a key with their origins, the later one wins."""
+    """Yield the values of a key with their origins; later ones take precedence."""
     if setting := settings.get(key.name):
         yield setting.value, f"{setting.place}: {key.name}"
     if key.variable and (text := environ.get(key.variable)):
@@ -103,16 +103,16 @@ def _read(file: Path) -> dict[str, config_file.Setting]:
 
 
 def _check_together(values: Mapping[str, Any], origins: Mapping[str, str]) -> None:
-    """What is of the embedded cluster has no meaning for the node of another one."""
+    """Reject settings of the embedded cluster for a node that joins another one."""
     if "kubeconfig" not in values:
         if "context" in values:
-            raise InvalidInput(f"{origins['context']}: a context is one of a kubeconfig: give --kubeconfig too")
+            raise InvalidInput(f"{origins['context']}: a context needs a kubeconfig: give one with --kubeconfig")
         return
     for field_ in ("api_address", "controllers"):
         if values.get(field_):
             raise InvalidInput(
-                f"{origins[field_]}: this is of the embedded cluster, which {origins['kubeconfig']} excludes;"
-                " `devlet control` runs controllers for another one"
+                f"{origins[field_]}: applies only to the embedded cluster and cannot be combined with"
+                f" {origins['kubeconfig']}: use `devlet control` to run controllers for another cluster"
             )
 
 
@@ -129,7 +129,7 @@ def _config(values: dict[str, Any]) -> Config:
 
 
 def _taken(values: dict[str, Any], prefix: str) -> dict[str, Any]:
-    """The values whose names begin so, taken out."""
+    """Remove the values whose names begin with the prefix, and return them without it."""
     return {name.removeprefix(prefix): values.pop(name) for name in list(values) if name.startswith(prefix)}
 
 
@@ -153,7 +153,7 @@ def _path_or_none(value: Any) -> Path | None:
 def _node_name(value: Any) -> str:
     if isinstance(value, str) and not dns_subdomain(value):
         return value
-    raise ValueError(f"{value!r} is not a node name: expected lower case letters, digits, '-' and '.', at most 253")
+    raise ValueError(f"{value!r} is not a node name: expected at most 253 lowercase letters, digits, '-' and '.'")
 
 
 def _log_format(value: Any) -> str:
@@ -170,7 +170,7 @@ def _verbosity(value: Any) -> int:
 
 
 def address_of(value: Any) -> tuple[str, int]:
-    """HOST, HOST:PORT or [IPV6]:PORT. A name would have to be looked up, so the host is an IP address."""
+    """Parse IP, IP:PORT or [IPV6]:PORT. Host names are not accepted, because they would have to be resolved."""
     text = str(value)
     host, colon, port = text.rpartition(":") if text.count(":") == 1 or text.startswith("[") else (text, "", "0")
     if not colon:
@@ -180,7 +180,7 @@ def address_of(value: Any) -> tuple[str, int]:
     except ValueError:
         raise ValueError(f"{text!r} is not an address: expected IP or IP:PORT, such as 127.0.0.1:6443") from None
     if not (port.isascii() and port.isdigit() and int(port) < 65536):
-        raise ValueError(f"{text!r}: {port!r} is not a port")
+        raise ValueError(f"{text!r}: {port!r} is not a port number")
     return address, int(port)
 
 
@@ -229,7 +229,7 @@ def _bytes(value: Any) -> int:
 
 
 def _release_hooks(items: Sequence[config_file.Setting]) -> tuple[Mapping[str, Any], ...]:
-    """Carried as they are, because only the node can run them, but checked here, where their lines are known."""
+    """Check release hooks here, where their lines are known, and return them unparsed for the node."""
     for index, item in enumerate(items):
         try:
             release_hooks.parse([item.value])
@@ -239,7 +239,7 @@ def _release_hooks(items: Sequence[config_file.Setting]) -> tuple[Mapping[str, A
 
 
 def _host_name() -> str:
-    """This host's name as a node name, as the kubelet makes it: lower case."""
+    """Return the host name in lower case, as the kubelet does, or localhost if it is not a valid node name."""
     name = socket.gethostname().lower()
     return "localhost" if dns_subdomain(name) else name
 

@@ -1,7 +1,7 @@
-"""The configuration file: versioned YAML, read key by key with the line each value stands on.
+"""The configuration file: versioned YAML, read key by key with the line of each value.
 
-The document is walked as a tree of nodes, not loaded as values: that keeps line numbers, finds keys given twice,
-and never expands aliases.
+The document is walked as a tree of nodes instead of being loaded as values. That keeps line numbers, detects duplicate
+keys, and never expands aliases.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -24,8 +24,8 @@ _HEADER = ("apiVersion", "kind")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """`value` is a YAML scalar; for a list, a tuple of settings, each of which has a mapping of plain values; for a
-    mapping, a dict of settings, each of which has a scalar."""
+    """A value with its place. The value is a YAML scalar, a tuple of settings with mappings of plain values for a list,
+    or a dict of settings with scalars for a mapping."""
 
     value: Any
     place: str  # FILE:LINE
@@ -34,15 +34,16 @@ class Setting:
 def read(
     path: Path, known: Sequence[str], lists: Collection[str] = (), mappings: Collection[str] = ()
 ) -> dict[str, Setting]:
-    """The settings by dotted name (`timeouts.stop`). A name that is not `known` is an error. Those in `lists` are lists
-    of mappings, those in `mappings` have keys that anybody may choose, all others are single values."""
+    """Read the settings by dotted name (`timeouts.stop`). A name that is not `known` is an error.
+
+    Names in `lists` have lists of mappings, names in `mappings` have arbitrary keys, and all others single values."""
     return parse(_text(path), str(path), known, lists, mappings)
 
 
 def parse(
     text: str, origin: str, known: Sequence[str], lists: Collection[str] = (), mappings: Collection[str] = ()
 ) -> dict[str, Setting]:
-    """As `read`, from text; `origin` names it in errors."""
+    """Parse text as `read` does; `origin` names it in errors."""
     settings: dict[str, Setting] = {}
     sections = {name.rpartition(".")[0] for name in known} - {""}
     for name, node in _settings(_compose(text, origin), origin, sections):
@@ -61,7 +62,7 @@ def _text(path: Path) -> str:
         with path.open("rb") as file:
             content = file.read(_MAX_BYTES + 1)
         if len(content) > _MAX_BYTES:
-            raise InvalidInput(f"{path}: larger than {_MAX_BYTES} bytes, which is too much for a configuration")
+            raise InvalidInput(f"{path}: larger than {_MAX_BYTES} bytes, the limit for a configuration file")
         return content.decode()
     except OSError as e:
         raise InvalidInput(f"{path}: {e.strerror or e}") from e
@@ -85,12 +86,12 @@ def _compose(text: str, origin: str) -> yaml.Node:
 
 
 def _settings(node: yaml.Node, origin: str, sections: set[str], prefix: str = "") -> Iterator[tuple[str, yaml.Node]]:
-    """Each key with its value; the keys of a section come with its name before them."""
+    """Yield each key with its value; the keys of a section are prefixed with its name."""
     if not isinstance(node, yaml.MappingNode):
         raise InvalidInput(f"{_place(origin, node)}: {prefix.rstrip('.') or 'the file'} must be a mapping of keys")
     for key, value in node.value:
         if not isinstance(key, yaml.ScalarNode):
-            raise InvalidInput(f"{_place(origin, key)}: a key must be plain text")
+            raise InvalidInput(f"{_place(origin, key)}: a key must be a string")
         name = prefix + key.value
         if name in sections:
             yield from _settings(value, origin, sections, f"{name}.")
@@ -134,7 +135,7 @@ def _entries(node: yaml.Node, name: str, origin: str) -> dict[str, Setting]:
 
 
 class _Values:
-    """Plain values from nodes. A node that is met twice is an alias: they could be expanded without end."""
+    """Builds plain values from nodes. A node that occurs twice is an alias, which could expand without end."""
 
     def __init__(self, origin: str) -> None:
         self._origin = origin
@@ -149,7 +150,7 @@ class _Values:
     def _value(self, node: yaml.Node, name: str, depth: int) -> Any:
         place = _place(self._origin, node)
         if id(node) in self._seen:
-            raise InvalidInput(f"{place}: {name}: aliases are not understood here, write the value again")
+            raise InvalidInput(f"{place}: {name}: aliases are not supported here: write the value again")
         self._seen.add(id(node))
         if not depth:
             raise InvalidInput(f"{place}: {name[:80]}: nested too deeply")
@@ -165,7 +166,7 @@ class _Values:
         for key, value in node.value:
             place = _place(self._origin, key)
             if not isinstance(key, yaml.ScalarNode):
-                raise InvalidInput(f"{place}: a key must be plain text")
+                raise InvalidInput(f"{place}: a key must be a string")
             if key.value in found:
                 raise InvalidInput(f"{place}: {name}.{key.value} is set twice")
             found[key.value] = self._value(value, f"{name}.{key.value}", depth - 1)

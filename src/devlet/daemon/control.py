@@ -1,7 +1,7 @@
-"""The control loops, put together: they share one copy of the cluster's objects.
+"""Assembles the control loops, which share one copy of the cluster's objects.
 
-Whoever runs them on a cluster where others may do the same gives them a cluster that refuses writes once they no longer
-lead (`control.leader_election`).
+If several programs may run them, their cluster must refuse writes once they no longer lead
+(`control.leader_election`).
 """
 
 import logging
@@ -35,10 +35,11 @@ Part = Callable[..., Coroutine[Any, Any, None]]
 
 
 class ControlLoops:
-    """`controllers` are the names of those that run; others are left alone. `all_placed`: pods that were put on a node
-    have their claims allocated whatever scheduler they name. `rules`: the API has device taint rules. `workloads`: pods
-    may have claims by their pod group. `quarantine` is made here if there is none yet. Runs once: make another one to
-    run again."""
+    """The control loops named in `controllers`, which can be run once.
+
+    With `all_placed`, claims of pods that are bound to a node are allocated whatever scheduler the pods name. `rules`
+    means that the API serves device taint rules, and `workloads` that pods may have claims through their pod group.
+    A `quarantine` is created if none is given."""
 
     def __init__(
         self,
@@ -77,7 +78,7 @@ class ControlLoops:
             self._parts[names.SCHEDULER] = Scheduler(*shared("devlet-scheduler"), wanted).run
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Ready when everything is known and the loops have begun."""
+        """Run the loops. They are ready once all objects are known and the loops have started."""
         async with AsyncExitStack() as stack:
             for recorder in self._recorders:
                 await stack.enter_async_context(running(recorder.run))

@@ -1,7 +1,8 @@
-"""The control loops as a program of their own, for a cluster that somebody else runs.
+"""The control loops as a separate program for another cluster.
 
-The scheduler has one lease and the controllers have another, so that several programs can share the work. Whoever gets
-a lease makes new loops, which begin with what the cluster says then; whoever loses it drops them.
+The scheduler has one lease and the controllers have another, so that several programs can share the work. A program
+that acquires a lease creates new loops, which start from the current state of the cluster, and drops them when it loses
+the lease.
 """
 
 import logging
@@ -36,7 +37,7 @@ __all__ = ["LEASES", "ControlConfig", "run"]
 
 log = logging.getLogger(__name__)
 
-# Lease → what its holder runs.
+# Lease → the loops that its holder runs.
 LEASES = {
     "devlet-scheduler": frozenset({controllers.SCHEDULER}),
     "devlet-controllers": frozenset({controllers.RESOURCE_CLAIM, controllers.TAINT_EVICTION}),
@@ -46,19 +47,19 @@ LEASES = {
 @dataclass(frozen=True, slots=True)
 class ControlConfig:
     kubeconfig: Path
-    host: str  # who reports events, and the beginning of who holds leases
+    host: str  # the reporter of events, and the prefix of the holder of leases
     context: str = ""
     controllers: frozenset[str] = frozenset({controllers.SCHEDULER})
     scheduler_names: frozenset[str] = frozenset({"devlet"})
     leader_elect: bool = True
     election: leader_election.Settings = field(default=leader_election.Settings())
-    qps: float = 0.0  # requests per second; 0: as many as the server takes
+    qps: float = 0.0  # requests per second; 0 means no limit
     metrics_address: tuple[str, int] | None = None
     stop_timeout: float = 10.0  # seconds
 
 
 async def run(config: ControlConfig, on_ready: Callable[[str], None] = lambda _: None) -> None:
-    """Until SIGINT or SIGTERM. `on_ready` is told who leads."""
+    """Run until SIGINT or SIGTERM. `on_ready` is called with the state, once a leader is known."""
     notifier, stop = sd_notify.from_environment(os.environ), Stop(config.stop_timeout)
     async with running(stop.listen), running(notifier.watchdog):
         with stop.scope:
@@ -90,7 +91,7 @@ def _leases(config: ControlConfig) -> list[str]:
 
 
 async def _has_rules(cluster: RemoteCluster) -> bool:
-    """Whether the API has device taint rules. NotFound if it has not even claims."""
+    """Return whether the API serves device taint rules. Raises NotFound if it does not serve claims."""
     if RESOURCE_CLAIMS.plural not in await cluster.discovery.resources(RESOURCE_CLAIMS.api_version):
         raise NotFound(f"the cluster does not serve {RESOURCE_CLAIMS.api_version}: Kubernetes 1.34 or newer is needed")
     return DEVICE_TAINT_RULES.plural in await cluster.discovery.resources(DEVICE_TAINT_RULES.api_version)
@@ -110,7 +111,7 @@ class _Process:
 
     @asynccontextmanager
     async def running(self, lease: str) -> AsyncIterator[str]:
-        """Ready when it is known who leads; gives it in words."""
+        """Run the loops of a lease. Once a leader is known, yield the state in words."""
         wanted = LEASES[lease] & self._config.controllers
         work = ",".join(name for name in controllers.CONTROL if name in wanted)
         if not self._config.leader_elect:
@@ -149,14 +150,14 @@ class _Process:
 
 
 class _Metrics:
-    """Ours, and those of the loops that ran last for each lease."""
+    """The metrics of the process, and of the latest loops for each lease."""
 
     def __init__(self) -> None:
         self.own = Registry()
         self._loops: dict[str, Registry] = {}
 
     def of(self, lease: str) -> Registry:
-        """For new loops, which count from the beginning."""
+        """Return an empty registry for new loops of a lease."""
         self._loops[lease] = Registry()
         return self._loops[lease]
 

@@ -1,7 +1,7 @@
-"""Which of the embedded cluster's own controllers run, in kube-controller-manager's notation.
+"""The selection of the embedded cluster's controllers, in kube-controller-manager's notation.
 
-`*` is all of them, `name` one, `-name` all but that one; the first word about a controller counts. They can be
-switched off because a real kube-controller-manager or kube-scheduler may do the same work.
+`*` selects all of them, `name` one, and `-name` all but that one; the first word about a controller counts. They can be
+switched off because a real kube-controller-manager or kube-scheduler may do their work.
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ NAMES = ("garbage-collector", "namespace", "serviceaccount", NODE_LIFECYCLE, *CO
 
 
 def parse(text: str, names: Sequence[str] = NAMES) -> frozenset[str]:
-    """Those of `names` that run. ValueError for a name that does not exist."""
+    """Return the selected names. Raises ValueError for a name that does not exist."""
     words = [word.strip() for word in text.split(",") if word.strip()]
     for word in words:
         if (name := word.removeprefix("-")) not in (*names, "*"):
             near = get_close_matches(name, names, 1)
             hint = f"did you mean {near[0]}?" if near else f"expected some of {', '.join(names)}"
-            raise ValueError(f"there is no controller {name!r}: {hint}")
+            raise ValueError(f"unknown controller {name!r}: {hint}")
     return frozenset(name for name in names if _runs(name, words))
 
 
@@ -34,5 +34,5 @@ def _runs(name: str, words: list[str]) -> bool:
             return True
         if word == f"-{name}":
             return False
-    # `-namespace` alone leaves the others on; `namespace` alone is the whole list.
+    # `-namespace` alone leaves the others on; `namespace` alone selects only that one.
     return "*" in words or all(word.startswith("-") for word in words)

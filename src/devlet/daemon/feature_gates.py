@@ -1,6 +1,6 @@
-"""The feature gates of Kubernetes that change what devlet does, with its notation for flags: `A=true,B=false`.
+"""The feature gates of Kubernetes that affect devlet, in Kubernetes' notation for flags: `A=true,B=false`.
 
-A gate that is not listed here changes nothing. It is refused rather than ignored, so that a typing error is noticed.
+Other gates have no effect. They are rejected instead of ignored, so that misspelt names are noticed.
 """
 
 from difflib import get_close_matches
@@ -21,12 +21,12 @@ NAMES = tuple(_DEFAULTS)
 
 
 def defaults() -> dict[str, bool]:
-    """As in Kubernetes 1.36."""
+    """Return the defaults of Kubernetes 1.36."""
     return dict(_DEFAULTS)
 
 
 def parse(text: Any) -> dict[str, bool]:
-    """The gates that are named. ValueError for one that does not exist, or a value that is neither true nor false."""
+    """Parse the gates in a text. Raises ValueError for an unknown gate, or a value other than true and false."""
     if not isinstance(text, str):
         raise ValueError(f"{text!r} is not a list of feature gates such as {NAMES[0]}=true")
     found: dict[str, bool] = {}
@@ -39,11 +39,11 @@ def parse(text: Any) -> dict[str, bool]:
 
 
 def gate(name: str, value: Any) -> bool:
-    """Whether this gate is open. Later words about a gate win."""
+    """Return whether a gate is enabled by this value."""
     if name not in _DEFAULTS:
         near = get_close_matches(name, NAMES, 1)
-        there_are = f": did you mean {near[0]}? There are" if near else "; there are"
-        raise ValueError(f"there is no feature gate {name[:80]!r}{there_are} {', '.join(NAMES)}")
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise ValueError(f"unknown feature gate {name[:80]!r}: {hint}devlet knows {', '.join(NAMES)}")
     text = str(value).lower()
     if text not in ("true", "false"):
         raise ValueError(f"{name}: {str(value)[:80]!r}: expected true or false")

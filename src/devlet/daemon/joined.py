@@ -1,7 +1,7 @@
-"""The parts of a node that is one of another cluster: the same node agent, in front of that cluster's API server.
+"""The parts of a node that joins another cluster: the same node agent, using that cluster's API server.
 
-No API of our own is started. The socket in the root is served all the same, before anything else: who looks at a node
-whose cluster is away wants to see the node all the more.
+No API is started. The socket in the root is still served, before anything else, because the node's views are needed
+most when its cluster cannot be reached.
 """
 
 import logging
@@ -34,13 +34,13 @@ __all__ = ["joined"]
 
 log = logging.getLogger(__name__)
 
-# What comes through the socket has its own connections: however much that is, heartbeats do not wait for it.
+# Requests through the socket have their own connections, so that they never delay heartbeats.
 FORWARDED = Settings(qps=0)
 
 
 @asynccontextmanager
 async def joined(config: Config) -> AsyncIterator[None]:
-    """In the order in which they start."""
+    """Run the parts, which start in the order below."""
     connection, clock, metrics = _connection(config), SystemClock(), Registry()
     membership.join(config.root, connection.server)
     raise_file_limit()
@@ -65,7 +65,7 @@ def _connection(config: Config) -> Connection:
 
 
 async def _ask(cluster: RemoteCluster, name: str) -> None:
-    """Something that a node may ask in any case."""
+    """Send a request that a node is always allowed to make."""
     with suppress(NotFound):
         await cluster.get(NODES, name)
 

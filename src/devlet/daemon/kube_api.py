@@ -1,4 +1,4 @@
-"""The Kubernetes API of this node, put together: credentials, gate, handlers, and the two places it listens."""
+"""Assembles the Kubernetes API of this node: credentials, gate, handlers, and its two listeners."""
 
 import logging
 import resource
@@ -45,7 +45,7 @@ from devlet.serve.kube_api.virtual import Virtual
 log = logging.getLogger(__name__)
 
 SOCKET = "devlet.sock"
-_LASTING_PORTS = range(20_000, 32_768)  # below Linux' default net.ipv4.ip_local_port_range
+_LASTING_PORTS = range(20_000, 32_768)  # below Linux's default net.ipv4.ip_local_port_range
 
 
 @asynccontextmanager
@@ -59,8 +59,9 @@ async def serving(
     checks: Sequence[Check] = (),
     upkeep: Upkeep | None = None,
 ) -> AsyncIterator[None]:
-    """Ready when both listeners accept and the kubeconfig says where. See `kube_api` for what may be added. `upkeep`
-    puts the socket and the credentials back if they are removed."""
+    """Serve the API. It is ready once both listeners accept connections and the kubeconfig has their address.
+
+    See `kube_api` for the optional parts. `upkeep` restores the socket and the credentials if they are removed."""
     raise_file_limit()
     host, port = config.api_address
     names = certificates.server_names([host])
@@ -95,15 +96,16 @@ async def serving(
 
 
 def _kept_credentials(root: Path) -> list[Kept]:
-    """Return the credentials. Without them the next start would make new ones, and the API would refuse every
-    kubeconfig and token."""
+    """Return the files of credentials. Without them the next start would create new ones, and the API would reject
+    every existing kubeconfig and token."""
     directories = [root / "pki", root / "in-cluster"]
     files = [root / "kubeconfig", *(path for each in directories for path in sorted(each.iterdir()) if path.is_file())]
     return [*map(KeptDirectory, directories), *map(KeptFile, files)]
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    """Without a port, take one that outgoing connections do not get: it must be free again at the next start."""
+    """Bind a socket. Without a port, choose one that is not used for outgoing connections, so that it is free again at
+    the next start."""
     if port:
         return server.bind_tcp(host, port)
     for candidate in random.sample(_LASTING_PORTS, 16):
@@ -115,7 +117,7 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 async def _write_in_cluster(store: Store, credentials: Credentials, config: Config, url: str, clock: Clock) -> None:
-    """What programs need that look for a pod's service account: that of the namespace `default`."""
+    """Write a pod's service account files, of namespace `default`, for programs that expect to run in a pod."""
     try:
         account = await store.create(SERVICE_ACCOUNTS, {"metadata": {"name": "default"}}, "default")
     except AlreadyExists:
@@ -135,7 +137,7 @@ def kube_api(
     metrics: Registry | None = None,
     checks: Sequence[Check] = (),
 ) -> KubeApi:
-    """`views` are what the node shows of itself, `metrics` what it counts, and `checks` what its health is made of."""
+    """Return the API. `views` are the views of the node, and `checks` its health checks."""
     known = StoredObjects(store)
     authenticator = Authenticator(credentials.static_tokens(), credentials.tokens, known.uid_of, clock.now)
     gate = Gate(authenticator, Authorizer(known, known.policy), known.uid_of)
@@ -154,7 +156,7 @@ def kube_api(
 
 
 def _kept_port(root: Path, host: str) -> int:
-    """The port of the last start, which clients remember; 0 if there was none."""
+    """Return the port of the last start, which clients use; 0 if there was none."""
     for cluster in kubeconfigs.read(root / "kubeconfig").get("clusters") or ():
         url = urlsplit(str((cluster.get("cluster") or {}).get("server", "")))
         if url.hostname == host and url.port:
@@ -167,7 +169,7 @@ def _url(host: str, port: int) -> str:
 
 
 def raise_file_limit() -> None:
-    """Every connection is a file; the soft limit is often 1024."""
+    """Raise the soft limit of open files, which is often 1024, because every connection is a file."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,8 +1,8 @@
-"""The daemon: one instance per root; parts that start in order, and stop in the reverse order on a signal.
+"""The daemon: one instance per root, whose parts start in order and stop in reverse order on a signal.
 
-A signal while the parts are starting cancels the start. After that the first signal stops them one by one, all
-together within `stop_timeout`; the second one ends the process at once, which is safe: everything is durable
-when it is acknowledged.
+A signal during the start cancels it. Later, the first signal stops the parts one by one, all of them within
+`stop_timeout`. A second signal ends the process at once, which is safe, because everything is durable before it is
+acknowledged.
 """
 
 import gc
@@ -45,7 +45,7 @@ Parts = Callable[[Config], AbstractAsyncContextManager[None]]
 
 
 def _check_selector(expression: str, stored: bool) -> Sequence[Cause]:
-    """Loaded with the first selector that somebody writes: most starts need no compiler."""
+    """Check a selector. The compiler is imported with the first one, because most starts do not need it."""
     from devlet.alloc.admission import check_selector
 
     return check_selector(expression, stored)
@@ -67,7 +67,7 @@ class Embedded:
 
 @asynccontextmanager
 async def embedded(config: Config) -> AsyncIterator[None]:
-    """The parts of a node with the embedded cluster, for a process that does nothing else."""
+    """Run a node with the embedded cluster in a process that does nothing else."""
     async with embedded_parts(config, SystemClock(), opened=_tune_garbage_collection):
         yield
 
@@ -76,8 +76,10 @@ async def embedded(config: Config) -> AsyncIterator[None]:
 async def embedded_parts(
     config: Config, clock: Clock, *, opened: Callable[[], None] = lambda: None
 ) -> AsyncIterator[Embedded]:
-    """In the order in which they start. The root has to be prepared and locked. Nothing of the process is changed
-    except its limit of open files, so several nodes can be in one. `opened` is called when the store has been read."""
+    """Run the parts of a node with the embedded cluster, which start in the order below.
+
+    The root must be prepared and locked. Only the process's limit of open files is changed, so that a process can have
+    several nodes. `opened` is called once the store has been read."""
     membership.embed(config.root)
     settings = replace(config.store, collect_garbage="garbage-collector" in config.controllers)
     kinds, rules = (*BUILT_IN, DEFINITION), Rules(_check_selector, _selector_work)
@@ -116,8 +118,9 @@ async def embedded_parts(
 async def _control(
     cluster: Cluster, config: Config, clock: Clock, metrics: Registry, quarantine: Quarantine
 ) -> AsyncIterator[None]:
-    """Run the control loops that are configured. The start does not wait for them: the allocator and the compiler take
-    long to load, so a thread loads them while the node already serves."""
+    """Run the configured control loops without delaying the start.
+
+    The allocator and the compiler take long to import, so a thread imports them while the node already serves."""
     wanted = config.controllers & frozenset(controllers.CONTROL)
     if not wanted:
         yield
@@ -155,23 +158,23 @@ async def _node_lifecycle(
 
 
 def parts_of(config: Config) -> Parts:
-    """Those of a node of the embedded cluster, or of the one that a kubeconfig names."""
+    """Return the parts for a node of the embedded cluster, or of the cluster that a kubeconfig names."""
     if config.kubeconfig is None:
         return embedded
-    from devlet.daemon.joined import joined  # an HTTP client, which the embedded cluster does not need
+    from devlet.daemon.joined import joined  # imports an HTTP client, which the embedded cluster does not need
 
     return joined
 
 
 def _tune_garbage_collection() -> None:
-    """A large slice is a thousand small objects that are gone again at once: looking for cycles among them every
-    700 allocations takes a sixth of a write (bench/store.py --gc)."""
+    """Collect garbage less often. A large slice consists of a thousand short-lived objects, and looking for cycles
+    among them every 700 allocations takes a sixth of a write (bench/store.py --gc)."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
 
 
 async def run(config: Config, parts: Parts = embedded, on_ready: Callable[[], None] = lambda: None) -> None:
-    """Run the parts until SIGINT or SIGTERM. InUse if another process runs on this root."""
+    """Run the parts until SIGINT or SIGTERM. Raises InUse if another process runs on this root."""
     began = monotonic()
     root.prepare(config.root)
     root_format.check(config.root)  # before the lock: the lock file is part of the root as well

@@ -1,7 +1,7 @@
-"""Which cluster a root is a node of: the embedded one that it holds, or another. It stays that one's.
+"""The cluster to which the node on a root belongs: the embedded one, or another. It never changes.
 
-What is written down in a root, such as who holds which device, is about pods of one cluster. In another these pods do
-not exist: everything they have would be taken for left over.
+The state in a root, such as who holds which device, refers to pods of one cluster. In another cluster these pods do not
+exist, so all their devices would be released.
 """
 
 import logging
@@ -16,23 +16,25 @@ __all__ = ["FILE", "embed", "join", "server_of"]
 
 log = logging.getLogger(__name__)
 
-FILE = "joined"  # in the root of a node that is one of another cluster: where that was when it joined
+FILE = "joined"  # in the root of a node that has joined another cluster: that cluster's address
 
 
 def embed(root: Path) -> None:
-    """InvalidInput for the root of another cluster's node."""
+    """Raise InvalidInput if the node on the root belongs to another cluster."""
     if (root / FILE).exists():
         raise InvalidInput(
-            f"root {root} is of a node of {server_of(root)}, not of an embedded cluster;"
+            f"the node on root {root} belongs to the cluster at {server_of(root)}, not to an embedded one;"
             " start it with --kubeconfig, or choose another --root"
         )
 
 
 def join(root: Path, server: str) -> None:
-    """Write down that the root is of a node of the cluster at that address. InvalidInput if it has its own."""
+    """Record that the node on the root belongs to the cluster at that address.
+
+    Raises InvalidInput if the root has an embedded cluster."""
     if (root / DATABASE).exists():
         raise InvalidInput(
-            f"root {root} holds an embedded cluster, so it cannot be of a node of {server};"
+            f"root {root} has an embedded cluster, so its node cannot join {server};"
             " start it without --kubeconfig, or choose another --root"
         )
     before = server_of(root)
@@ -44,6 +46,6 @@ def join(root: Path, server: str) -> None:
 
 
 def server_of(root: Path) -> str:
-    """The address of the cluster that the root's node has joined; empty if it has joined none."""
+    """Return the address of the cluster that the node has joined; empty if it has joined none."""
     path = root / FILE
     return path.read_text(errors="replace").strip() if path.exists() else ""

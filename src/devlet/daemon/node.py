@@ -1,8 +1,8 @@
-"""The node agent, put together: device manager, claims, plugin sockets, pods, Node object and lease, PodResources.
+"""Assembles the node agent: device manager, claims, plugin sockets, pods, Node object and lease, PodResources.
 
-The order of the start is the order in which things become true: who held what, which pods there are, what the node has;
-only then may plugins come. The registration socket is made last, because plugins take its creation as the sign to
-register, and the sockets that they left there are removed before.
+At the start, the agent first loads who held which devices, then the pods, and then what the node has; only after that
+may plugins register. The registration socket is created last, because plugins register as soon as it appears. Sockets
+that plugins have left behind are removed before.
 """
 
 import logging
@@ -70,14 +70,14 @@ class _Directories:
 
 
 class NodeAgent:
-    """Made at once, so that the API can show it; `running` starts it."""
+    """The node agent, which exists before `running` starts it, so that the API can show its views."""
 
     def __init__(self, cluster: Cluster, config: Config, clock: Clock, metrics: Registry) -> None:
         settings = config.node
         name = NodeName(config.node_name)
         self._directories = _directories(config.root)
         self._serves = False
-        self._early: list[Report] | None = []
+        self._early_reports: list[Report] | None = []
         self.upkeep = Upkeep(config.root)
         self._host = host.read(config.root)
         where = _machine(settings)
@@ -198,7 +198,7 @@ class NodeAgent:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Ready when pods are served and plugins may register."""
+        """Run the parts. They are ready once pods are served and plugins may register."""
         await anyio.to_thread.run_sync(remove_sockets, self._directories.device_plugins, (device_checkpoint.FILE_NAME,))
         async with (
             running(self.recorder.run),
@@ -207,13 +207,15 @@ class NodeAgent:
             running(self.status.run),
             running(self.lease.run),
         ):
-            self._tell_early()
+            self._send_early_reports()
             async with (
                 running(self.pods.run),
                 running(self.pod_resources.run),
                 running(self.watcher.run),
                 running(self.registration.run),
-                running(self.claims.keeper.run),  # the first to stop: a driver that is told goodbye is not gone
+                running(
+                    self.claims.keeper.run
+                ),  # stops first, so that drivers disconnected by the stop do not count as gone
             ):
                 with self.upkeep.keeping(*await self._kept()):
                     self._serves = True
@@ -243,15 +245,15 @@ class NodeAgent:
     def _claim_changed(self, pod: PodUID) -> None:
         self.pods.claim_changed(pod)
 
-    def _tell_early(self) -> None:
-        """What happened before the Node object was known, which events refer to."""
-        early, self._early = self._early or (), None
+    def _send_early_reports(self) -> None:
+        """Send the reports from before the Node object was known, to which events refer."""
+        early, self._early_reports = self._early_reports or (), None
         for report in early:
             self._report(report)
 
     def _report(self, report: Report) -> None:
-        if self._early is not None:
-            self._early.append(report)
+        if self._early_reports is not None:
+            self._early_reports.append(report)
             return
         self.recorder.record(self.status.reference, report.type, report.reason, report.message)
 

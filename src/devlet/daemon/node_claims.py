@@ -1,7 +1,7 @@
-"""The DRA half of the node agent, put together: drivers, claims, slices, health.
+"""Assembles the DRA half of the node agent: drivers, claims, slices and health.
 
-The claim manager is told whom to wake when a claim changes, and the pods are told what the claim manager knows; they
-are made one after the other, so what comes later is given to what came before as a function."""
+The parts need each other: the claim manager wakes pods when a claim changes, and pods read from the claim manager. They
+are created one after the other, so later parts are passed to earlier ones as functions."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -35,8 +35,10 @@ __all__ = ["NodeClaims"]
 
 
 class NodeClaims:
-    """`wake` is called for a pod that waits for a claim, `health_changed` for pods whose devices changed their health.
-    `labels` returns those of the Node; `drivers_changed` is called when its annotation may have to change."""
+    """The DRA half of a node.
+
+    `wake` is called for a pod that waits for a claim, `health_changed` for pods whose devices changed their health, and
+    `drivers_changed` when the Node's annotation may change. `labels` returns the labels of the Node."""
 
     def __init__(
         self,
@@ -92,7 +94,7 @@ class NodeClaims:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Ready when it is known what was prepared before. Drivers may come while it runs."""
+        """Run the parts. They are ready once it is known what was prepared before; then drivers may register."""
         async with running(self.drivers.run), running(self.manager.run), running(self.watch.run):
             if not self._gates[gates.RESOURCE_HEALTH_STATUS]:
                 yield
@@ -101,7 +103,7 @@ class NodeClaims:
                 yield
 
     def statuses(self, pod: Pod, container: Container) -> tuple[ResourceStatus, ...]:
-        """How the devices are that a container has of claims."""
+        """Return the health of the devices that a container has through claims."""
         if not self._gates[gates.RESOURCE_HEALTH_STATUS]:
             return ()
         return health_status.statuses(
@@ -112,7 +114,7 @@ class NodeClaims:
         )
 
     def dynamic_resources(self, pod: Pod, container: Container) -> list[DynamicResource]:
-        """What PodResources tells of a container's claims: each claim once, with the devices that are for it."""
+        """Return a container's claims for PodResources: each claim once, with the devices for this container."""
         found: dict[tuple[str, str], dict[ClaimDevice, None]] = {}
         for claim in self.manager.container_claims(pod, container):
             devices = found.setdefault((claim.key.name, claim.key.namespace), {})

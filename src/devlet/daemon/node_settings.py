@@ -1,6 +1,6 @@
-"""What the node agent is told: NUMA policy, the patience with plugins, and what happens when devices are given back.
+"""The settings of the node agent: NUMA policy, time limits for plugins, release hooks and more.
 
-Policies, scopes and options have the kubelet's names. A release hook is carried as the plain mapping that the file has.
+Policies, scopes and options have the kubelet's names. A release hook is kept as the plain mapping from the file.
 """
 
 from collections.abc import Mapping
@@ -33,31 +33,31 @@ def _options() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class NodeSettings:
-    """Times are seconds; each of the first five is for one call to a plugin."""
+    """Settings of the node agent. Times are in seconds; each of the first five limits one call to a plugin."""
 
     plugin_dial: float = 10.0
     plugin_options: float = 10.0
     plugin_allocate: float = 30.0
     plugin_preferred: float = 10.0
     plugin_pre_start: float = 30.0
-    plugin_grace: float = 300.0  # how long the devices of a plugin that went away still count
+    plugin_grace: float = 300.0  # during which the devices of a disconnected plugin still count
     release_hook: float = 30.0  # for one hook
     dra_call: float = 45.0  # for one call to a DRA driver
-    slice_wipe_delay: float = 30.0  # how long a DRA driver may be gone before its slices are deleted
-    prepare_retry: float = 1.0  # before claims that could not be prepared are tried again; doubled each time
-    claim_reconcile: float = 60.0  # how often claims of pods that are gone are looked for
-    health_retry: float = 5.0  # before a health stream that ended is opened again
-    health_validity: float = 30.0  # of a report on a device's health that does not say it itself
+    slice_wipe_delay: float = 30.0  # until the slices of a DRA driver that is gone are deleted
+    prepare_retry: float = 1.0  # until a failed preparation is retried; doubled each time
+    claim_reconcile: float = 60.0  # between two searches for claims of pods that are gone
+    health_retry: float = 5.0  # until a health stream that ended is reopened
+    health_validity: float = 30.0  # of a health report that has no timeout
     topology_policy: str = "none"
     topology_scope: str = "container"
     topology_options: Mapping[str, str] = field(default_factory=_options)
-    numa_nodes: int = 0  # 0: those of the machine
-    max_pods: int = 110  # as the kubelet
-    node_ip: str = ""  # how others reach this node; empty: the loopback address, or in a cluster that of the machine
+    numa_nodes: int = 0  # 0 means those of the machine
+    max_pods: int = 110  # the kubelet's default
+    node_ip: str = ""  # the node's address; empty means loopback, or the machine's address in another cluster
     static_pod_path: Path | None = None  # a directory of manifests
     release_hooks: tuple[Mapping[str, Any], ...] = ()
     legacy_drivers: Mapping[str, str] = field(default_factory=dict)  # driver name → API version
-    feature_gates: Mapping[str, bool] = field(default_factory=feature_gates.defaults)  # all that there are
+    feature_gates: Mapping[str, bool] = field(default_factory=feature_gates.defaults)  # all known gates
 
 
 def policy(value: Any) -> str:
@@ -98,7 +98,7 @@ def max_allowable(value: Any) -> str:
 
 
 def legacy_drivers(entries: Mapping[str, Setting]) -> dict[str, str]:
-    """From the file, where each entry has its line."""
+    """Parse the entries of the file, each of which has its line."""
     return {name: _legacy_driver(name, entry) for name, entry in entries.items()}
 
 
@@ -112,7 +112,7 @@ def _legacy_driver(name: str, entry: Setting) -> str:
 
 
 def gates(value: Any) -> dict[str, bool]:
-    """From a flag or variable, as `A=true,B=false`, or from the file, where each entry has its line."""
+    """Parse `A=true,B=false` from a flag or variable, or the entries of the file, each of which has its line."""
     if not isinstance(value, dict):
         return feature_gates.parse(value)
     return {name: _gate(name, entry) for name, entry in value.items()}

@@ -1,7 +1,7 @@
-"""The root: the one directory that holds a node's state and sockets, laid out as under `/var/lib/kubelet`.
+"""The root: the directory with a node's state and sockets, laid out like `/var/lib/kubelet`.
 
-Whoever can write here can give themselves any device, so it must be ours alone. Its path must be short: plugins
-put sockets below it, and a socket path has at most 107 bytes.
+Users who can write here can get any device, so the root must belong to our user alone. Its path must be short, because
+plugins create sockets below it, and a socket path has at most 107 bytes.
 """
 
 import os
@@ -19,19 +19,19 @@ PLUGINS = "plugins"  # where drivers keep their sockets and data
 DEVICE_PLUGINS = "device-plugins"
 POD_RESOURCES = "pod-resources"
 CDI = "cdi"
-SOCKET_NAME_BYTES = 64  # room for the name of a plugin's registration socket
+SOCKET_NAME_BYTES = 64  # reserved for the name of a plugin's registration socket
 
 _SYSTEM_ROOT = Path("/var/lib/devlet")
 
 
 def default_root(environ: Mapping[str, str], uid: int | None = None) -> Path:
-    """`/var/lib/devlet` for root, else `$XDG_STATE_HOME/devlet`.
+    """Return `/var/lib/devlet` for root, and `$XDG_STATE_HOME/devlet` for other users.
 
-    Without XDG_STATE_HOME that is `~/.local/state/devlet`, or `~/.devlet` where that is too long for sockets."""
+    Without XDG_STATE_HOME that is `~/.local/state/devlet`, or `~/.devlet` if that path is too long for sockets."""
     if (os.geteuid() if uid is None else uid) == 0:
         return _SYSTEM_ROOT
     state = environ.get("XDG_STATE_HOME", "")
-    if os.path.isabs(state):  # the XDG specification: anything else is ignored
+    if os.path.isabs(state):  # relative paths are ignored, according to the XDG specification
         return Path(state) / "devlet"
     home = Path(environ.get("HOME") or "~").expanduser()
     usual = home / ".local" / "state" / "devlet"
@@ -39,12 +39,12 @@ def default_root(environ: Mapping[str, str], uid: int | None = None) -> Path:
 
 
 def longest_socket_path(root: Path) -> int:
-    """In bytes."""
+    """Return the length of the longest socket path in bytes."""
     return socket_paths.length(root / REGISTRY) + 1 + SOCKET_NAME_BYTES
 
 
 def prepare(root: Path) -> None:
-    """Create the root if it is not there, for us alone; refuse one that is unsafe or too long."""
+    """Create the root for our user alone if it does not exist. Raises InvalidInput if it is unsafe or too long."""
     _check_length(root)
     try:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -60,21 +60,21 @@ def prepare(root: Path) -> None:
         )
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         mode = stat.S_IMODE(found.st_mode)
-        raise InvalidInput(f"root {root} may be written by others (mode {mode:04o}); run: chmod go-w {root}")
+        raise InvalidInput(f"root {root} is writable by other users (mode {mode:04o}); run: chmod go-w {root}")
     _check_content(root)
 
 
 # The modes are those of a kubelet's directories.
 LAYOUT = {DEVICE_PLUGINS: 0o755, REGISTRY: 0o750, PLUGINS: 0o750, POD_RESOURCES: 0o750, CDI: 0o755}
-# What shows that a directory is the root of a devlet or of a kubelet.
+# Files that show that a directory is the root of a devlet or of a kubelet.
 _SIGNS = frozenset({LOCK_FILE, DATABASE, DEVICE_PLUGINS, REGISTRY, POD_RESOURCES})
 TEST_LOCK = ".devlet-test-root"  # held by a test while it uses the root; an unheld one is left over from a killed test
-# What else a new root may contain.
+# Other files that a new root may contain.
 _BESIDE = (".log", ".yaml", TEST_LOCK)
 
 
 def _check_content(root: Path) -> None:
-    """Refuse a directory that has other uses, such as /etc."""
+    """Raise InvalidInput for a directory that is used for something else, such as /etc."""
     try:
         names = sorted(os.listdir(root))
     except OSError as e:
@@ -100,8 +100,8 @@ def lay_out(root: Path) -> None:
 def _check_length(root: Path) -> None:
     longest = longest_socket_path(root)
     if longest > socket_paths.MAX_BYTES:
-        room = socket_paths.MAX_BYTES - (longest - socket_paths.length(root))
+        most = socket_paths.MAX_BYTES - (longest - socket_paths.length(root))
         raise InvalidInput(
             f"root {root} is too long: sockets in {REGISTRY} need up to {longest} bytes and"
-            f" {socket_paths.MAX_BYTES} are possible; choose a --root of at most {room} bytes"
+            f" {socket_paths.MAX_BYTES} are possible; choose a --root of at most {most} bytes"
         )

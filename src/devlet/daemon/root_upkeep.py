@@ -1,6 +1,6 @@
 """Upkeep of a root while a daemon runs on it.
 
-It is a module of its own because commands import `root`, which must load fast.
+Separate from `root`, which commands import and which must load fast.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -18,7 +18,7 @@ __all__ = ["CheckedFile", "kept"]
 
 @dataclass(frozen=True, slots=True)
 class CheckedFile:
-    """A file that cannot be put back. Its owner checks whether it is there, and reports what it finds."""
+    """A file that cannot be restored. Its owner checks whether it exists and reports problems."""
 
     path: Path
     check: Callable[[], None]
@@ -30,7 +30,7 @@ class CheckedFile:
 
 @asynccontextmanager
 async def kept(root: Path, upkeep: Upkeep, *files: Kept) -> AsyncIterator[None]:
-    """Run the upkeep of a root that is laid out, with its directories, its lock and these files."""
+    """Run the upkeep of a root that is laid out: its directories, its lock and these files."""
     directories = [KeptDirectory(root / name) for name in LAYOUT]
     with closing(KeptLock(root / LOCK_FILE)) as lock:
         with upkeep.keeping(*directories, lock, *files):

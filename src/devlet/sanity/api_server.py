@@ -1,7 +1,7 @@
-"""The cluster of a DRA driver under test: an API server of its own with one node, and nobody else in it.
+"""The cluster of a DRA driver under test: its own API server, with one node and without agents and controllers.
 
-There is no agent and no controller: what happens to slices and claims is what the driver does, or a check. With a
-kubeconfig it is another cluster, in which the driver runs already.
+So only the driver and the checks change slices and claims. With a kubeconfig, it is another cluster, in which the
+driver already runs.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -26,7 +26,7 @@ __all__ = ["ApiServer", "embedded", "joined"]
 
 @dataclass(slots=True)
 class ApiServer:
-    """`refusals` are the answers to writes of slices that broke a rule; None if they cannot be known."""
+    """The API server. `refusals` are the errors of rejected writes of slices; None if they cannot be known."""
 
     cluster: Cluster
     kubeconfig: Path
@@ -35,7 +35,7 @@ class ApiServer:
 
     @property
     def is_ours(self) -> bool:
-        """Nobody else is in it: neither other nodes nor other drivers."""
+        """Whether it is the suite's own, without other nodes and drivers."""
         return self.refusals is not None
 
     @property
@@ -46,7 +46,7 @@ class ApiServer:
 
 @asynccontextmanager
 async def embedded(root: Path, node_name: str) -> AsyncIterator[ApiServer]:
-    """Below `root`, which has to be there."""
+    """Run an API server in `root`, which must exist."""
     clock = SystemClock()
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(open_store(root / "cluster.db", clock=clock))
@@ -59,14 +59,14 @@ async def embedded(root: Path, node_name: str) -> AsyncIterator[ApiServer]:
 
 @asynccontextmanager
 async def joined(kubeconfig: Path, node_name: str) -> AsyncIterator[ApiServer]:
-    """NotFound if it has no such node."""
+    """Connect to another cluster. Raises NotFound if it does not have the node."""
     async with connected(connection_of(kubeconfig)) as cluster:
         node = await cluster.get(NODES, node_name)
         yield ApiServer(cluster, kubeconfig, node, None)
 
 
 class _Recorded:
-    """The store as the API serves it, which hears of writes that are refused for what they say."""
+    """The store as the API serves it, which records rejected writes of slices."""
 
     def __init__(self, store: Store, refusals: list[str]) -> None:
         self._store = store

@@ -1,7 +1,7 @@
-"""The directories of CDI specs, as a runtime sees them: what is in them, and what was seen on the way there.
+"""The directories of CDI specs, as a runtime sees them, and the files that are written there.
 
-The last one is the driver's alone. The others are the machine's: other drivers write there, at any time, so a file in
-one of them counts only if a claim of ours is in its name, or in it.
+The last directory belongs to the driver alone. Other drivers may write to the others at any time, so a file there
+counts only if its name or content has the UID of one of our claims.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,18 +17,18 @@ from devlet.runtime.cdi.spec_dir import SUFFIXES
 
 __all__ = ["CdiDirectories", "Traffic"]
 
-_READ = 64 << 10  # bytes of a file in which a claim is looked for
+_READ = 64 << 10  # bytes of a file that are searched for a claim
 
 
 @dataclass(slots=True)
 class Traffic:
-    """`written` are files that were written to under a name that runtimes read."""
+    """Files that were `written` in place, under a name that runtimes read."""
 
     written: set[Path] = field(default_factory=set)
 
 
 class CdiDirectories:
-    """Later directories win over earlier ones. `claims` are the UIDs of those that were made."""
+    """The directories, of which later ones take precedence. `claims` returns the UIDs of all created claims."""
 
     def __init__(self, directories: Sequence[Path], claims: Callable[[], set[str]] = set) -> None:
         self.directories = tuple(dict.fromkeys(directories))
@@ -38,19 +38,19 @@ class CdiDirectories:
         return Cache(self.directories).refresh()
 
     def devices(self, ids: Sequence[str]) -> tuple[KnownDevice, ...]:
-        """NotFound, which says why, if a runtime would not find one of them."""
+        """Return the CDI devices. Raises NotFound, with the reason, if a runtime would not find one of them."""
         return self.now().resolve(ids).complete()
 
     def missing(self, ids: Sequence[str]) -> str:
-        """Those that a runtime would not find, for people; empty if it finds all."""
+        """Return the IDs that a runtime would not find, as text; empty if it finds all."""
         return ", ".join(self.now().resolve(ids).missing)
 
     def errors(self) -> dict[Path, tuple[str, ...]]:
-        """What is wrong with the driver's files."""
+        """Return what is wrong with the driver's files."""
         return {path: texts for path, texts in self.now().errors.items() if self.is_own(path)}
 
     def files(self) -> set[Path]:
-        """All that are the driver's, also those that no runtime reads."""
+        """Return all files of the driver, including those that no runtime reads."""
         found = {path for each in self.directories if each.is_dir() for path in each.iterdir()}
         return {path for path in found if self.is_own(path)}
 
@@ -69,7 +69,7 @@ class CdiDirectories:
 
     @contextmanager
     def watched(self) -> Iterator[Traffic]:
-        """What is written there within the block is known afterwards."""
+        """Record the files that are written in place within the block."""
         traffic = Traffic()
         with INotify(nonblocking=True) as changes:
             places = {

@@ -1,13 +1,13 @@
-"""A check: one rule of a contract that a driver can break, and how to see whether it does.
+"""A check: one rule of a contract that a driver can break, and the function that tests it.
 
     checks = Checks[DevicePluginRig](sources.DEVICE_PLUGIN_API)
 
-    @checks.add("DP-REG-2", "It registers with API version v1beta1", rule="…", how="…")
+    @checks.add("DP-REG-2", "The plugin registers with API version v1beta1", rule="…", how="…")
     async def version(rig: DevicePluginRig) -> Outcome:
-        return Passed() if … else Failed("it registered with version 0.1")
+        return Passed() if … else Failed("the version is 0.1, expected v1beta1")
 
-What a check finds is a value. It raises `CannotTell` where it has nothing to look at, which makes it skipped; an error
-that the driver answers where it should not is a finding too, and needs no code in the check.
+A check returns its outcome. If it raises `CannotTell`, because there is nothing to test, it is skipped. An error that
+the driver returns unexpectedly is a finding as well, and needs no code in the check.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -29,7 +29,7 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """`seen` is what the driver did. `how` to see it without devlet, if there is more to say than the check's own."""
+    """The driver broke the rule. `seen` says what happened, and `how` replaces the check's own `how`."""
 
     seen: str
     how: str = ""
@@ -37,7 +37,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """Within the contract, and still not what its users want."""
+    """The driver keeps its contract, but does something that its users do not want."""
 
     seen: str
     how: str = ""
@@ -52,18 +52,19 @@ Outcome: TypeAlias = Passed | Failed | Warned | Skipped
 
 
 class CannotTell(DevletError):
-    """There is nothing to look at; the text says what is missing."""
+    """A check has nothing to test; the text says what is missing."""
 
 
 class Garbled(PluginError):
-    """An answer that cannot be decoded. It refuses nothing: nobody knows what it says."""
+    """A response that cannot be decoded. Unlike an error, it does not count as a refusal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check(Generic[R]):
-    """`title` is true of a good driver. `rule` is what the contract says, and `source` where; `how` says how to see it
-    by hand. A `fresh` one gets a driver of its own, as it restarts or stops it; others share one. `within` are seconds,
-    beyond what the rig itself waits for."""
+    """One check. `title` states the rule, `rule` explains it with its `source`, and `how` says how to test it by hand.
+
+    A `fresh` check gets its own driver, because it restarts or stops it; all others share one. `within` is a time limit
+    in seconds, in addition to what the rig itself waits for."""
 
     id: str
     title: str
@@ -80,7 +81,7 @@ Run: TypeAlias = Callable[[R], Awaitable[Outcome]]
 
 @dataclass(slots=True)
 class Checks(Generic[R]):
-    """In the order in which they were added. `source` is that of all whose own is not given."""
+    """Checks in the order in which they were added. `source` is the default source."""
 
     source: Source
     _all: list[Check[R]] = field(default_factory=list)

@@ -1,10 +1,10 @@
-"""Claims that have been given devices, as a scheduler would give them: of those that the driver has published.
+"""Creates claims with allocated devices, as a scheduler would, from the devices that the driver has published.
 
-    async with maker.claim([Want("leds", 2)]) as claim:     # gone again afterwards, and unprepared
+    async with maker.claim([Want("leds", 2)]) as claim:     # unprepared and deleted afterwards
         ...
 
-A device is in one claim at a time. Devices that share counters with it are not given either, nor are tainted ones. One
-that several claims may have is given with a share of its own.
+A device is allocated to one claim at a time. Devices that share counters with it are not allocated meanwhile, and
+tainted devices never are. A device that several claims may share is allocated with its own share.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ NAMESPACE = "default"
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A device as it is published."""
+    """A published device."""
 
     pool: str
     device: Document
@@ -55,13 +55,13 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """A request of a claim: so many devices, or these. `alternative` makes it one of the request's alternatives."""
+    """A request of a claim for `count` devices, or for `offers`. With `alternative`, it is an alternative."""
 
     request: str = "request"
     count: int = 1
     offers: Sequence[Offer] = ()
     alternative: str = ""
-    shares: int = 1  # results for each of `offers`, which are shared then
+    shares: int = 1  # results for each of `offers`, if they are shared
     claims: int = 1  # that share them, each with as many results
 
     @property
@@ -85,7 +85,7 @@ class MadeClaim:
 
 @dataclass(slots=True)
 class ClaimMaker:
-    """`offers` says what there is. `unprepare` is called for a claim that goes."""
+    """Creates claims. `offers` returns the published devices; `unprepare` is called before a claim is deleted."""
 
     cluster: Cluster
     driver: Callable[[], str]
@@ -93,21 +93,21 @@ class ClaimMaker:
     offers: Callable[[], Sequence[Offer]]
     unprepare: Callable[[Ref], Awaitable[None]]
     configs: Sequence[Document] = ()
-    uids: set[str] = field(default_factory=set)  # of all claims that it made
+    uids: set[str] = field(default_factory=set)  # of all claims that were created
     _held: list[Offer] = field(default_factory=list)
     _made: int = 0
 
     def take(self, count: int, *, shared: bool | None = None) -> list[Offer]:
-        """Free ones, that may be had together. CannotTell if there are too few."""
+        """Return free devices that can be allocated together. Raises CannotTell if there are too few."""
         chosen = self._free(count, shared)
         if len(chosen) < count:
-            kind = {None: "", True: " that several claims may have", False: " for one claim alone"}[shared]
+            kind = {None: "", True: "shareable ", False: "unshareable "}[shared]
             what = "device" if count == 1 else "devices"
-            raise CannotTell(f"{count} {what}{kind} would be needed, and it has published {len(chosen)} that are free")
+            raise CannotTell(f"this check needs {count} free {kind}{what}, and the driver has published {len(chosen)}")
         return chosen
 
     def take_up_to(self, count: int) -> list[Offer]:
-        """For what is better seen with several. CannotTell if there is none."""
+        """Return up to so many free devices. Raises CannotTell if there is none."""
         return self._free(count, None) or self.take(1)
 
     def _free(self, count: int, shared: bool | None) -> list[Offer]:
@@ -135,7 +135,7 @@ class ClaimMaker:
         annotations: Mapping[str, str] | None = None,
         allocated: bool = True,
     ) -> AsyncIterator[MadeClaim]:
-        """`configs` are those of its allocation, `more` results beside its own."""
+        """Yield an allocated claim. `configs` are those of its allocation, `more` are additional results."""
         results, taken = self._results(wants)
         async with AsyncExitStack() as stack:
             self._held += taken
@@ -150,7 +150,7 @@ class ClaimMaker:
             yield MadeClaim(ref, results)
 
     async def delete(self, ref: Ref) -> None:
-        """From the API, at once."""
+        """Delete a claim from the API immediately."""
         with suppress(DevletError):
             await self.cluster.delete(RESOURCE_CLAIMS, ref.name, ref.namespace)
 

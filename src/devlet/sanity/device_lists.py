@@ -1,4 +1,4 @@
-"""One ListAndWatch stream of a plugin, followed beside a check: what came on it, and how it ended."""
+"""A ListAndWatch stream of a plugin, read while a check runs: the lists that were sent, and how the stream ended."""
 
 import math
 from collections import deque
@@ -14,11 +14,11 @@ from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
 __all__ = ["METHOD", "DeviceListWatch", "UnreadStream"]
 
 METHOD = "/v1beta1.DevicePlugin/ListAndWatch"
-_KEPT = 32  # lists; a plugin that floods must not fill the memory
+_KEPT = 32  # lists, so that a plugin cannot fill the memory
 
 
 class DeviceListWatch:
-    """Follows the stream while `run` does. `count` lists came, the newest of which are in `lists`, the largest with
+    """Reads the stream while `run` is active. `count` lists were sent, of which `lists` has the newest; the largest has
     `size` bytes. `ended` says why the stream has ended, if it has."""
 
     def __init__(self, connection: Connection) -> None:
@@ -49,7 +49,7 @@ class DeviceListWatch:
                     await stream.aclose()
 
     async def until(self, holds: Callable[["DeviceListWatch"], bool], within: float = math.inf) -> bool:
-        """Whether it came to hold; not after the stream has ended."""
+        """Wait until a condition on this stream holds. Return False if the stream ends or the time is up."""
         with anyio.move_on_after(within):
             while not holds(self):
                 if self.ended:
@@ -59,7 +59,7 @@ class DeviceListWatch:
         return False
 
     def close(self) -> None:
-        """As a kubelet that goes away does."""
+        """Close the stream as a kubelet that exits does."""
         self._scope.cancel()
 
     def _take(self, blob: bytes) -> None:
@@ -78,10 +78,10 @@ class DeviceListWatch:
 
 
 class UnreadStream:
-    """One that is opened and of which only the first list is read; the rest waits in the connection."""
+    """A stream of which only the first list is read; the rest stays in the connection."""
 
     def __init__(self, connection: Connection) -> None:
-        self.opened = anyio.Event()  # or it ended
+        self.opened = anyio.Event()  # also set if the stream ended
         self._connection = connection
         self._scope = anyio.CancelScope()
 

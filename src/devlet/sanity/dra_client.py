@@ -1,7 +1,7 @@
-"""The calls that a kubelet makes to a DRA driver, with what it answers kept as it came.
+"""The calls that a kubelet makes to a DRA driver, with unmodified responses.
 
-Methods are called by their literal paths. An answer is not corrected: the suite wants to see claims that are missing,
-devices without names and ids that no runtime takes.
+Methods are called by their literal paths. Responses are not corrected, so that checks see missing claims, devices
+without names, and IDs that no runtime accepts.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
@@ -23,14 +23,14 @@ from devlet.wire.dra_v1beta1 import api_pb2 as pb_v1beta1
 __all__ = ["HEALTH_SERVICES", "SERVICES", "DraClient", "Ref", "connected"]
 
 SERVICES: dict[str, ModuleType] = {"v1.DRAPlugin": pb_v1, "v1beta1.DRAPlugin": pb_v1beta1}
-"""As they are advertised, the newest first."""
+"""The services as they are advertised, the newest first."""
 HEALTH_SERVICES = ("v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth")
 
 MAX_MESSAGE = 64 << 20
 
 
 class Ref(NamedTuple):
-    """How a kubelet names a claim."""
+    """A claim as a kubelet names it."""
 
     namespace: str
     name: str
@@ -38,7 +38,7 @@ class Ref(NamedTuple):
 
 
 class DraClient:
-    """`driver` is for messages; `service` one of SERVICES."""
+    """A connected driver. `driver` is its name for messages; `service` is one of SERVICES."""
 
     def __init__(
         self, driver: str, connection: Connection, service: str, answer: float, patience: Patience | None = None
@@ -51,30 +51,32 @@ class DraClient:
         self._patience = patience or Patience()
 
     def by(self, service: str) -> "DraClient":
-        """The same driver, called by another version."""
+        """Return a client of the same driver through another service."""
         return DraClient(self.driver, self.connection, service, self._answer, self._patience)
 
     async def prepare(self, *refs: Ref) -> Any:
-        """A NodePrepareResourcesResponse. PluginError if the call as a whole failed."""
+        """Return a NodePrepareResourcesResponse. Raises PluginError if the call as a whole failed."""
         return await self._call("NodePrepareResources", refs)
 
     async def unprepare(self, *refs: Ref) -> Any:
         return await self._call("NodeUnprepareResources", refs)
 
     async def prepared(self, ref: Ref) -> list[Any]:
-        """The devices of one claim. PluginError if it was not prepared."""
+        """Prepare one claim and return its devices. Raises PluginError if it was not prepared."""
         answer = (await self.prepare(ref)).claims
         if ref.uid not in answer:
-            raise PluginRefused(self.driver, f"NodePrepareResources does not answer for claim {ref.name}")
+            raise PluginRefused(self.driver, f"the response to NodePrepareResources has no entry for claim {ref.name}")
         if error := answer[ref.uid].error:
             raise PluginRefused(self.driver, f"NodePrepareResources failed for claim {ref.name}: {error}")
         return list(answer[ref.uid].devices)
 
     async def unprepared(self, ref: Ref) -> None:
-        """PluginError if it was not unprepared."""
+        """Unprepare one claim. Raises PluginError if it was not unprepared."""
         answer = (await self.unprepare(ref)).claims
         if ref.uid not in answer:
-            raise PluginRefused(self.driver, f"NodeUnprepareResources does not answer for claim {ref.name}")
+            raise PluginRefused(
+                self.driver, f"the response to NodeUnprepareResources has no entry for claim {ref.name}"
+            )
         if error := answer[ref.uid].error:
             raise PluginRefused(self.driver, f"NodeUnprepareResources failed for claim {ref.name}: {error}")
 
@@ -84,7 +86,7 @@ class DraClient:
             return await self.connection.call(path, blob, timeout=limit)
 
     async def health(self, service: str) -> AsyncGenerator[pb_health.NodeWatchResourcesResponse, None]:
-        """Does not end by itself: the end of the stream is an error."""
+        """Yield health messages. The end of the stream is an error."""
         stream = self.connection.stream(f"/{service}/NodeWatchResources", b"")
         try:
             async for blob in stream:
@@ -107,7 +109,7 @@ class DraClient:
         try:
             yield
         except DecodeError as e:
-            raise Garbled(self.driver, f"what {method} answers cannot be decoded: {e}") from e
+            raise Garbled(self.driver, f"the response to {method} cannot be decoded: {e}") from e
 
 
 @asynccontextmanager

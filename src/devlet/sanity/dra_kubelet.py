@@ -1,7 +1,7 @@
-"""The kubelet's side for DRA drivers: it finds their sockets in a directory, asks who is there, and connects.
+"""A kubelet for DRA drivers: it finds their sockets in a directory, registers them and connects.
 
-Unlike a real one it takes a driver with a wrong type, name or endpoint: that is a finding, and the rest of the driver
-can still be looked at.
+Unlike a real kubelet it accepts a driver with a wrong type, name or endpoint: that is a finding, and the rest of the
+driver can still be tested.
 """
 
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
@@ -29,19 +29,21 @@ _MESSAGE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Seconds."""
+    """Times in seconds."""
 
     dial: float = 10.0
     answer: float = 45.0
     info: float = 1.0
     notify: float = 5.0
-    below: Path | None = None  # the only directory in which sockets are called; None: everywhere
+    below: Path | None = None  # connect only to sockets in this directory; None means anywhere
 
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """What came of one try to register the driver at `found_at`. `path` is where it serves. `problem` says why it is
-    not registered, `late` that nobody listened there yet, `told` what it answered to NotifyRegistrationStatus."""
+    """An attempt to register the driver at `found_at`, which serves on `path`.
+
+    `problem` says why it is not registered, and `notified` is its error from NotifyRegistrationStatus. `late` means
+    that the driver did not listen on `path` yet."""
 
     found_at: Path
     type: str = ""
@@ -51,12 +53,12 @@ class Greeting:
     path: Path = Path()
     problem: str = ""
     late: bool = False
-    told: str = ""
-    adopted: bool = False  # not registered: it is called nonetheless
+    notified: str = ""
+    adopted: bool = False  # called although it is not registered
 
     @property
     def service(self) -> str:
-        """By which it is called: the first one of its list that a kubelet knows."""
+        """The service to call: the first one in its list that a kubelet knows."""
         return next((version for version in self.versions if version in SERVICES), "")
 
     @property
@@ -65,7 +67,7 @@ class Greeting:
 
 
 class DraKubelet:
-    """`drivers` are registered, by their sockets. `refusals`: so many are refused before one is taken."""
+    """The kubelet. `drivers` maps sockets to registered drivers. The next `refusals` registrations are refused."""
 
     def __init__(
         self,
@@ -95,12 +97,12 @@ class DraKubelet:
         return sum(each.is_registered for each in self.greetings)
 
     async def start(self) -> None:
-        """Whatever is there is greeted."""
+        """Start watching the directory, and register the drivers that are already there."""
         self._life = AsyncExitStack()
         await self._life.enter_async_context(self._watch.looking())
 
     async def stop(self) -> None:
-        """Its connections are closed. May be repeated."""
+        """Stop and close all connections. Stopping twice is allowed."""
         life, self._life = self._life, None
         if life:
             with anyio.CancelScope(shield=True):
@@ -110,15 +112,15 @@ class DraKubelet:
 
     @property
     def count(self) -> int:
-        """Of greetings, since it was made."""
+        """The number of registration attempts so far."""
         return self.greetings.added
 
     async def until(self, count: int, within: float) -> bool:
-        """Whether so many were registered, since it was made, in so many seconds."""
+        """Wait until so many registrations have succeeded. Return False if the time is up."""
         return await self.greetings.until(lambda: self.taken >= count, within)
 
     async def ask(self, path: Path) -> pb.PluginInfo:
-        """GetInfo, without registering anybody."""
+        """Call GetInfo without registering the driver."""
         async with self._dialled(path) as dialled:
             return await registry_watch.info(dialled, self._settings.answer)
 
@@ -127,7 +129,7 @@ class DraKubelet:
             await self._notify(dialled, error)
 
     async def adopt(self, name: str, path: Path) -> None:
-        """Connect to a driver that could not be registered. PluginError if nobody speaks the API there."""
+        """Connect to a driver that could not be registered. Raises PluginError if no driver serves on the socket."""
         greeting = Greeting(path, "", name, str(path), tuple(SERVICES), path, "it was not registered", adopted=True)
         client = await self._connect(greeting)
         await client.prepare()
@@ -137,7 +139,7 @@ class DraKubelet:
     # Greeting
 
     async def _greet(self, path: Path) -> bool:
-        """Whether it is registered now."""
+        """Try to register the driver on a socket. Return whether it is registered."""
         greeting, client = Greeting(path, path=path), None
         try:
             async with self._dialled(path) as dialled:
@@ -147,7 +149,7 @@ class DraKubelet:
                 try:
                     await self._notify(dialled, greeting.problem)
                 except PluginError as e:
-                    greeting = replace(greeting, told=e.message, problem=greeting.problem or e.message)
+                    greeting = replace(greeting, notified=e.message, problem=greeting.problem or e.message)
         except PluginError as e:
             greeting = replace(greeting, problem=f"{path.name}: {e.message}")
         self.greetings.append(greeting)
@@ -164,7 +166,7 @@ class DraKubelet:
             return replace(greeting, problem=str(e)), None
         if self.refusals:
             self.refusals -= 1
-            return replace(greeting, problem="told to refuse: as a kubelet that cannot take a driver yet"), None
+            return replace(greeting, problem="refused on purpose, like a kubelet that cannot register it yet"), None
         greeting = replace(greeting, late=_is_late(greeting.path))
         try:
             return greeting, await self._connect(greeting)
@@ -175,7 +177,7 @@ class DraKubelet:
         settings = self._settings
         if not greeting.service:
             versions = ", ".join(greeting.versions) or "none"
-            raise PluginRefused(greeting.name, f"none of its versions is known: {versions}")
+            raise PluginRefused(greeting.name, f"none of its supported versions is known: {versions}")
         async with AsyncExitStack() as stack:
             dialled = connected(
                 greeting.name,
@@ -196,7 +198,9 @@ class DraKubelet:
             await stack.aclose()
 
     def _endpoint(self, greeting: Greeting, pid: int | None) -> Path:
-        """A relative one leads nowhere in a kubelet; here it is looked for. InvalidInput if it must not be called."""
+        """Return the path of the endpoint, and search for a relative one, which a real kubelet could not use.
+
+        Raises InvalidInput if the suite must not connect to it."""
         endpoint, below = greeting.endpoint, self._settings.below
         if not endpoint:
             return greeting.found_at
@@ -214,7 +218,7 @@ class DraKubelet:
         except PluginUnavailable:
             raise
         except PluginError:
-            if not error:  # to a refusal the reference's own helper answers with an error
+            if not error:  # Kubernetes' own helper answers a refusal with an error
                 raise
 
 

@@ -1,8 +1,8 @@
-"""The driver under test: a process that we start, kill and stop, or one that runs already and is left alone.
+"""The driver under test: a process that we start, kill and stop, or a running one that is left alone.
 
-A driver gets its directories by words in its command and environment, such as `{device_plugins}`. Only the words that
-are known are replaced: braces are usual in arguments that are JSON. It has to be killed as a group: what was given
-as a command is often a shell around the driver. It runs where the caller stands, as paths in its command are meant.
+A driver gets its directories through placeholders in its command and environment, such as `{device_plugins}`. Only
+known placeholders are replaced, because JSON arguments contain braces. The driver is killed as a process group, because
+its command is often a shell around it. It runs in the caller's working directory, so that relative paths work.
 """
 
 import difflib
@@ -26,7 +26,7 @@ from devlet.sanity.check import CannotTell
 
 __all__ = ["AttachedDriver", "Command", "Driver", "DriverProcess", "check_words", "filled"]
 
-LOG_LIMIT = 4 << 20  # bytes; what a driver writes beyond is thrown away
+LOG_LIMIT = 4 << 20  # bytes; a longer log is truncated
 _TAIL = 8 << 10
 _TAIL_LINES = 12
 _LINE = 300  # characters
@@ -34,16 +34,16 @@ _WANTS_ROOT = re.compile(
     r"permission denied|operation not permitted|must be (run as )?root|EACCES|EPERM", re.IGNORECASE
 )
 _LEFT_SOME = (
-    "(it ended, and left processes behind: they are killed, as in a container; a driver stays in the foreground)"
+    "(it exited and left processes behind, which were killed, as in a container: run the driver in the foreground)"
 )
 _IN_BRACES = re.compile(r"(?<![{$])\{([A-Za-z_-]{3,})\}(?!\})")
 _ALL_WORDS = frozenset("root registry cdi device_plugins kubelet_sock plugins kubeconfig node instance".split())
-_ALIKE = 0.75  # of 1
+_ALIKE = 0.75  # a ratio from 0 to 1
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """The program to start. With `private_mount`, /var/lib/kubelet is the rig's root for it. `start` is that of
+    """The program to start. With `private_mount`, /var/lib/kubelet is mapped to the rig's root. `start` is passed to
     `process`."""
 
     words: Sequence[str]
@@ -60,34 +60,34 @@ class Command:
 
 
 def filled(word: str, places: Mapping[str, Path]) -> str:
-    """With paths for the words in braces."""
+    """Replace the placeholders in a word by paths."""
     for name, path in places.items():
         word = word.replace(f"{{{name}}}", str(path))
     return word
 
 
 def check_words(texts: Iterable[str], known: Collection[str]) -> None:
-    """InvalidInput for a word in braces that is nearly a known one, or one for another kind of driver."""
+    """Raise InvalidInput for a placeholder that is misspelt, or that belongs to another kind of driver."""
     for text in texts:
         for word in _IN_BRACES.findall(text):
             if word not in known and difflib.get_close_matches(word.lower(), _ALL_WORDS, cutoff=_ALIKE):
                 words = ", ".join(f"{{{each}}}" for each in known)
-                raise InvalidInput(f"{text}: {{{word}}} stands for nothing here; the words are {words}")
+                raise InvalidInput(f"{text}: unknown placeholder {{{word}}}: use one of {words}")
 
 
 class Driver(Protocol):
-    """`starts` counts how often it was started."""
+    """A driver; `starts` counts how often it was started."""
 
     starts: int
 
     @property
     def pid(self) -> int | None:
-        """Of the process that was started; None if it is not known or has ended."""
+        """The ID of the process that was started; None if it is not known or has exited."""
         ...
 
     @property
     def ending(self) -> str:
-        """How it ended, such as `exited with 1`; empty while it runs, or if it is not ours."""
+        """How the process ended, such as `exited with 1`; empty while it runs, or if it is attached."""
         ...
 
     def log(self) -> str: ...
@@ -97,11 +97,11 @@ class Driver(Protocol):
 
 
 class DriverProcess:
-    """Not running until `start`. Leave with `close`."""
+    """A driver that runs after `start` and until `close`."""
 
     def __init__(self, command: Command, root: Path, log: Path, grace: float = 2.0) -> None:
         self.starts = 0
-        self.log_bytes = 0  # thrown away as too many
+        self.log_bytes = 0  # that were truncated
         self._command = command
         self._root = root
         self._log = log
@@ -119,13 +119,13 @@ class DriverProcess:
         return "" if code is None else ending(code)
 
     def log(self) -> str:
-        """Its last lines, and what they seem to mean."""
+        """Return the last lines of the log, with advice if they suggest a common problem."""
         lines = _tail(self._log)
         left = bool(self._process and self._process.left_some)
         return "\n".join([*lines, *_advice(lines), *[_LEFT_SOME] * left])
 
     async def start(self) -> None:
-        """Again if it has ended. InvalidInput if there is no such program."""
+        """Start the driver, after ending the one before. Raises InvalidInput if the program does not exist."""
         await self.close()
         words = list(self._command.words)
         if self._command.private_mount:
@@ -136,14 +136,14 @@ class DriverProcess:
         self.starts += 1
 
     async def kill(self) -> None:
-        """SIGKILL for all of it: nothing can be tidied up."""
+        """Kill the process group with SIGKILL, so that nothing can be cleaned up."""
         if self._process:
             self._process.kill_group()
             await self._process.wait()
             await self._process.end_all()
 
     async def terminate(self, within: float) -> bool:
-        """SIGTERM, as a container gets it. Whether it ended in time; what it started ends with it then."""
+        """Send SIGTERM, as a container gets it. Return whether the driver exited in time; then end its children."""
         if not self._process:
             return True
         self._process.send_signal(signal.SIGTERM)
@@ -159,11 +159,11 @@ class DriverProcess:
         self._process = None
 
     def written(self) -> int:
-        """Bytes of log, those that were thrown away too."""
+        """Return the number of bytes logged, including those that were truncated."""
         return self.log_bytes + (self._log.stat().st_size if self._log.exists() else 0)
 
     def trim_log(self) -> None:
-        """A driver that floods must not fill the disk. It appends, so the file may be cut under it."""
+        """Truncate a log that is too long. The driver appends, so the file may be truncated while it writes."""
         try:
             if (size := self._log.stat().st_size) > LOG_LIMIT:
                 os.truncate(self._log, 0)
@@ -173,7 +173,7 @@ class DriverProcess:
 
 
 class AttachedDriver:
-    """Somebody else's process. It is neither stopped nor started."""
+    """A running driver that the suite does not control, so it is neither stopped nor started."""
 
     starts = 1
     pid = None
@@ -192,7 +192,7 @@ class AttachedDriver:
         raise CannotTell(_NOT_OURS)
 
 
-_NOT_OURS = "the driver is attached: only one that the suite started is stopped and started"
+_NOT_OURS = "the driver is attached, and the suite restarts only drivers that it has started"
 
 
 def _tail(log: Path) -> list[str]:
@@ -209,5 +209,5 @@ def _tail(log: Path) -> list[str]:
 def _advice(lines: Sequence[str]) -> list[str]:
     if not any(_WANTS_ROOT.search(line) for line in lines):
         return []
-    what_to_do = "run the suite as root" if os.geteuid() else "let it run as root, with the capabilities that it needs"
-    return [f"(it seems to need rights that it does not have: {what_to_do})"]
+    what_to_do = "run the suite as root" if os.geteuid() else "run it as root with the capabilities that it needs"
+    return [f"(the driver seems to lack permissions: {what_to_do})"]

@@ -1,4 +1,4 @@
-"""What the suite reads of the machine: NUMA nodes, what a process uses, and files that a container is to get."""
+"""Facts about the machine: NUMA nodes, what a process uses, and the files that a container is to get."""
 
 import os
 import stat
@@ -12,7 +12,7 @@ _PERMISSIONS = set("rwm")
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Of one process; memory in bytes."""
+    """What a process uses; memory in bytes."""
 
     files: int
     threads: int
@@ -20,7 +20,7 @@ class Usage:
 
 
 def numa_nodes(system: Path = Path("/sys/devices/system/node")) -> frozenset[int]:
-    """Empty if the kernel does not tell."""
+    """Return the NUMA nodes that are online; empty if the kernel does not report them."""
     try:
         text = (system / "online").read_text().strip()
     except OSError:
@@ -30,7 +30,7 @@ def numa_nodes(system: Path = Path("/sys/devices/system/node")) -> frozenset[int
 
 
 def usage(pid: int, proc: Path = Path("/proc")) -> Usage:
-    """OSError if there is no such process, or it may not be looked at."""
+    """Return what a process uses. Raises OSError if it does not exist or may not be inspected."""
     folder = proc / str(pid)
     pages = int((folder / "statm").read_text().split()[1])
     return Usage(
@@ -41,27 +41,27 @@ def usage(pid: int, proc: Path = Path("/proc")) -> Usage:
 
 
 def device_problem(host_path: str, container_path: str, permissions: str) -> str:
-    """Why a container would not get this device; empty if it would. Runtimes take a directory for all devices below."""
+    """Return why a container would not get this device, or an empty string. A directory stands for all its devices."""
     if problem := _paths(host_path, container_path):
         return problem
     if not permissions or set(permissions) - _PERMISSIONS:
-        return f"{host_path}: its permissions are {permissions!r}, expected some of r, w and m"
+        return f"{host_path}: the permissions are {permissions!r}, expected some of r, w and m"
     mode = os.stat(host_path).st_mode
     if not (stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or stat.S_ISDIR(mode)):
-        return f"{host_path} is no device node"
+        return f"{host_path} is not a device node"
     return ""
 
 
 def mount_problem(host_path: str, container_path: str) -> str:
-    """Why a container would not get this mount; empty if it would."""
+    """Return why a container would not get this mount, or an empty string."""
     return _paths(host_path, container_path)
 
 
 def _paths(host_path: str, container_path: str) -> str:
     if not host_path.startswith("/"):
-        return f"the path on the host {host_path!r} is not absolute"
+        return f"the host path {host_path!r} is not absolute"
     if not container_path.startswith("/"):
-        return f"{host_path}: its path in the container {container_path!r} is not absolute"
+        return f"{host_path}: the container path {container_path!r} is not absolute"
     if ".." in Path(container_path).parts:
-        return f"{host_path}: its path in the container {container_path!r} leads upwards"
+        return f"{host_path}: the container path {container_path!r} contains .."
     return "" if os.path.exists(host_path) else f"{host_path} does not exist on this host"

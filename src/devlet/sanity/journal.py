@@ -1,4 +1,4 @@
-"""What has happened, the newest last. One that floods must not fill the memory: the oldest are forgotten."""
+"""A bounded record of what a driver did, the newest entry last. Old entries are dropped so that it cannot grow."""
 
 from collections import deque
 from collections.abc import Callable
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Journal(deque[T]):
-    """`added` counts those that are forgotten, too."""
+    """The newest entries. `added` counts all entries, including those that were dropped."""
 
     def __init__(self, kept: int) -> None:
         super().__init__(maxlen=kept)
@@ -26,11 +26,11 @@ class Journal(deque[T]):
         self._more = anyio.Event()
 
     def since(self, added: int) -> list[T]:
-        """Those after the first so many."""
+        """Return the entries after the first `added`."""
         return list(self)[-(self.added - added) :] if self.added > added else []
 
     async def until(self, holds: Callable[[], bool], within: float) -> bool:
-        """Whether it came to hold, by something that was added, in so many seconds."""
+        """Wait until a condition on the entries holds. Return False if it does not within so many seconds."""
         with anyio.move_on_after(within):
             while not holds():
                 await self._more.wait()
@@ -38,7 +38,7 @@ class Journal(deque[T]):
         return holds()
 
     async def settle(self, quiet: float) -> None:
-        """Until nothing has been added for so many seconds; a flood is not waited for."""
+        """Wait until nothing was added for so many seconds, but not forever."""
         for _ in range(20):
             before = self.added
             await anyio.sleep(quiet)

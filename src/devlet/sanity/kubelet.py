@@ -1,8 +1,8 @@
-"""A kubelet, as far as device plugins can tell, that writes down everything and can be told to behave badly.
+"""A kubelet for device plugins that records everything and can misbehave on request.
 
-It serves `kubelet.sock`, greets sockets that appear in the registry directory, connects to what was registered and
-keeps one ListAndWatch open to each. Unlike a real one it takes a plugin with a wrong version or name: that is a
-finding, and the rest of the plugin can still be looked at.
+It serves `kubelet.sock`, registers sockets that appear in the registry directory, connects to registered plugins and
+keeps one ListAndWatch stream open to each. Unlike a real kubelet it accepts a plugin with a wrong version or name: that
+is a finding, and the rest of the plugin can still be tested.
 """
 
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
@@ -29,25 +29,25 @@ from devlet.wire.pluginregistration import api_pb2 as pb_watcher
 
 __all__ = ["Kubelet", "Registration", "Settings"]
 
-_KEPT = 1_000  # registrations; a driver that floods must not fill the memory
-_GREETING = 64 << 10  # bytes of an answer to GetInfo
+_KEPT = 1_000  # registrations, so that a driver cannot fill the memory
+_GREETING = 64 << 10  # bytes of a response to GetInfo
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Seconds. The kubelet dials for 10, and waits for answers to most calls for ever."""
+    """Times in seconds. A real kubelet dials for 10 seconds and waits forever for most responses."""
 
     dial: float = 10.0
     answer: float = 10.0
     info: float = 1.0
     notify: float = 5.0
-    below: Path | None = None  # the only directory in which sockets are called; None: everywhere
+    below: Path | None = None  # connect only to sockets in this directory; None means anywhere
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """One that was tried. `package` is the API by which it came, `versions` what it offers, `path` where it listens.
-    `problem` is what was against it."""
+    """A registration attempt. `package` is the API that was used, `versions` those that the plugin offers, and `path`
+    its socket. `problem` says why the attempt failed."""
 
     package: str
     versions: tuple[str, ...]
@@ -61,12 +61,12 @@ class Registration:
 
     @property
     def is_introduced(self) -> bool:
-        """Whether it said who it is: a kubelet asks again if it did not."""
+        """Whether the plugin introduced itself; if it did not, a kubelet asks again."""
         return not self.found_at or bool(self.type or self.resource or self.versions)
 
 
 class Kubelet:
-    """`refusals`: so many registrations are refused before one is taken. `slowness`: seconds before one is answered."""
+    """The kubelet. It refuses the next `refusals` registrations, and answers each after `slowness` seconds."""
 
     def __init__(
         self,
@@ -93,8 +93,9 @@ class Kubelet:
         return self._life is not None
 
     async def start(self, *, clean: bool = True) -> None:
-        """As a kubelet starts: it removes the sockets of plugins (`clean`) and makes its own. InUse if another kubelet
-        serves there."""
+        """Start as a kubelet does: remove the sockets of plugins, if `clean`, and create kubelet.sock.
+
+        Raises InUse if another kubelet serves there."""
         if clean:
             remove_sockets(self.directory)
         self._life = AsyncExitStack()
@@ -108,7 +109,7 @@ class Kubelet:
             raise
 
     async def stop(self) -> None:
-        """May be repeated."""
+        """Stop and close all connections. Stopping twice is allowed."""
         life, self._life = self._life, None
         if life:
             with anyio.CancelScope(shield=True):
@@ -117,11 +118,11 @@ class Kubelet:
 
     @property
     def count(self) -> int:
-        """Of registrations, since it was made."""
+        """The number of registration attempts so far."""
         return self.registrations.added
 
     async def until(self, count: int, within: float) -> bool:
-        """Whether so many registrations were taken, since it was made, in so many seconds."""
+        """Wait until so many registrations have succeeded. Return False if the time is up."""
         return await self.registrations.until(lambda: self.taken >= count, within)
 
     @property
@@ -129,7 +130,7 @@ class Kubelet:
         return sum(not registration.problem for registration in self.registrations)
 
     async def connect(self, resource: str, path: Path) -> PluginClient:
-        """PluginError if nobody speaks the API there."""
+        """Connect to a plugin. Raises PluginError if no plugin serves on the socket."""
         life, settings = self._life, self._settings
         async with AsyncExitStack() as stack:
             dialled = connected(
@@ -144,7 +145,7 @@ class Kubelet:
             client = await stack.enter_async_context(dialled)
             await client.options()
             if life is None or life is not self._life:
-                raise PluginUnavailable(resource, "the kubelet has been stopped")
+                raise PluginUnavailable(resource, "the kubelet of the suite has been stopped")
             life.push_async_exit(stack.pop_all())
         if before := self.plugins.get(resource):
             before.watch.close()
@@ -177,9 +178,9 @@ class Kubelet:
     async def _problem(self, package: str, resource: str, path: Path) -> str:
         if self.refusals:
             self.refusals -= 1
-            return "told to refuse: as a kubelet that cannot take a plugin yet"
+            return "refused on purpose, like a kubelet that cannot register a plugin yet"
         if package != "v1beta1":
-            return f"the API {package} is that of Kubernetes 1.8 and 1.9, which kubelets do not speak any more"
+            return f"kubelets no longer support the API {package}, which is that of Kubernetes 1.8 and 1.9"
         try:
             await anyio.sleep(self.slowness)
             await self.connect(resource, path)
@@ -188,14 +189,14 @@ class Kubelet:
         return ""
 
     def _path(self, endpoint: str) -> Path:
-        """A kubelet would look below its directory only."""
+        """Return the path of an endpoint. A real kubelet would look only in its own directory."""
         inside = self.directory / endpoint.lstrip("/")
         return Path(endpoint) if endpoint.startswith("/") and not inside.exists() else inside
 
     # The registry directory
 
     async def _greet(self, path: Path) -> bool:
-        """Whether it is registered now."""
+        """Try to register the plugin on a socket. Return whether it is registered."""
         settings = self._settings
         try:
             async with self._dialled(path) as dialled:
@@ -210,12 +211,12 @@ class Kubelet:
         return not registration.problem
 
     async def ask(self, path: Path) -> pb_watcher.PluginInfo:
-        """GetInfo, without registering anybody."""
+        """Call GetInfo without registering the plugin."""
         async with self._dialled(path) as dialled:
             return await registry_watch.info(dialled, self._settings.answer)
 
     async def _forget(self, path: Path) -> None:
-        """A device plugin stays until its connection breaks."""
+        """Do nothing: a device plugin stays registered until its connection breaks."""
 
     def _dialled(self, path: Path) -> AbstractAsyncContextManager[Connection]:
         settings = self._settings
@@ -237,7 +238,7 @@ class Kubelet:
             endpoint = self._endpoint(info, path, pid)
             if self.refusals:
                 self.refusals -= 1
-                raise PluginRefused(info.name, "told to refuse: as a kubelet that cannot take a plugin yet")
+                raise PluginRefused(info.name, "refused on purpose, like a kubelet that cannot register a plugin yet")
             if info.type == "DevicePlugin":
                 await self.connect(info.name, endpoint)
         except PluginError as e:

@@ -1,8 +1,8 @@
-"""How long an answer is waited for: as long as a kubelet would, until that was in vain.
+"""How long to wait for a response: as long as a kubelet, but less after waiting in vain.
 
-A driver that never answers would be waited for again in each check, for hours in all. So each time that a method is not
-answered makes the next wait for it shorter, and each answer, whatever it says, makes it longer again: one that answers
-only what is easy, such as a call without claims, is not waited for at length in between.
+Waiting for a driver that never answers in every check would take hours. So each call that is not answered makes the
+next wait for that method shorter, and each response, whatever it says, makes it longer again. A driver that answers
+only easy calls, such as those without claims, does not bring back the full wait at once.
 """
 
 import time
@@ -20,19 +20,19 @@ _MOST = 6
 
 
 class Patience:
-    """Of one run, with all its drivers."""
+    """The time limits by method, for one run with all its drivers."""
 
     def __init__(self) -> None:
         self._silences = Counter[str]()
 
     def limit(self, method: str, wanted: float) -> float:
-        """Seconds."""
+        """Return the time limit for a method in seconds."""
         shortened: float = wanted / _LOSS ** self._silences[method]
         return max(min(LEAST, wanted), round(shortened, 1))
 
     @contextmanager
     def waiting(self, method: str, wanted: float) -> Iterator[float]:
-        """For an answer; yields how long. PluginUnavailable after that time is silence."""
+        """Yield the time limit for a call. If PluginUnavailable is raised after that time, the call was unanswered."""
         limit, began = self.limit(method, wanted), time.monotonic()
         try:
             yield limit

@@ -1,6 +1,6 @@
-"""The calls that a kubelet makes to a device plugin, with what it answers kept as it came.
+"""The calls that a kubelet makes to a device plugin, with unmodified responses.
 
-Unlike `devlet.plugins` this corrects nothing: the suite wants to see duplicates, unknown health and empty answers."""
+Unlike `devlet.plugins` this corrects nothing, so that checks see duplicates, unknown health and empty responses."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -24,11 +24,11 @@ M = TypeVar("M", bound=Message)
 MAX_MESSAGE = 64 << 20
 _SERVICE = "/v1beta1.DevicePlugin"
 _LONGER = {"Allocate": 6, "GetPreferredAllocation": 6, "PreStartContainer": 3}
-"""Times the limit of other answers: for these a kubelet waits for ever, and for 30 seconds."""
+"""Multiples of the usual time limit, for calls on which a kubelet waits forever or for 30 seconds."""
 
 
 class PluginClient:
-    """`watch` is the stream that a kubelet keeps open all the time."""
+    """A connected plugin. `watch` is the stream that a kubelet keeps open all the time."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class PluginClient:
         try:
             return answer.FromString(blob)
         except DecodeError as e:
-            problem = f"its answer to {method} cannot be decoded as v1beta1: {e}"
+            problem = f"the response to {method} cannot be decoded as v1beta1: {e}"
             raise Garbled(self.resource, problem) from e
 
     async def raw(self, method: str, blob: bytes) -> bytes:
@@ -78,14 +78,14 @@ class PluginClient:
             return await self.connection.call(f"{_SERVICE}/{method}", blob, timeout=limit)
 
     def follow(self) -> DeviceListWatch:
-        """Another stream, followed until it is closed."""
+        """Open another stream, which is read until it is closed."""
         watch = DeviceListWatch(self.connection)
         self._tasks.start_soon(watch.run)
         return watch
 
     @asynccontextmanager
     async def unread_streams(self, count: int) -> AsyncIterator[None]:
-        """ListAndWatch calls that are under way, and of which nothing more is read."""
+        """Keep ListAndWatch calls open without reading more than their first response."""
         streams = [UnreadStream(self.connection) for _ in range(count)]
         try:
             for stream in streams:
@@ -102,17 +102,17 @@ class PluginClient:
         self._tasks.start_soon(self.watch.run)
 
     async def devices(self) -> list[pb.Device]:
-        """The newest list. CannotTell if there is none."""
+        """Return the newest list. Raises CannotTell if there is none."""
         await self.watch.until(lambda watch: watch.count > 0, self._answer)
         if self.watch.newest is None:
-            raise CannotTell(f"{self.resource} has sent no list of devices")
+            raise CannotTell(f"the plugin of {self.resource} has sent no device list: see DP-LIST-1")
         return list(self.watch.newest.devices)
 
     async def healthy(self, least: int = 1) -> list[str]:
-        """Ids, sorted. CannotTell if there are too few."""
+        """Return the sorted IDs of healthy devices. Raises CannotTell if there are too few."""
         ids = sorted({device.ID for device in await self.devices() if device.health == "Healthy"})
         if len(ids) < least:
-            raise CannotTell(f"{self.resource} has {len(ids)} healthy devices, this needs {least}")
+            raise CannotTell(f"{self.resource} has {len(ids)} healthy devices, and this check needs {least}")
         return ids
 
 
@@ -127,6 +127,6 @@ async def connected(
     patience: Patience | None = None,
     below: Path | None = None,
 ) -> AsyncIterator[PluginClient]:
-    """PluginUnavailable if nobody listens there."""
+    """Connect to a plugin. Raises PluginUnavailable if no process listens on the socket."""
     async with connection(resource, path, within=dial, max_message=MAX_MESSAGE, below=below) as dialled:
         yield PluginClient(resource, dialled, answer, tasks, patience)

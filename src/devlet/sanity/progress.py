@@ -1,4 +1,4 @@
-"""What people see while checks run: one line for each, and on a terminal the one that is under way."""
+"""Progress output: one line for each finished check, and on a terminal the check that is running."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ _CLEAR = "\r\x1b[2K"
 
 @dataclass(slots=True)
 class Progress:
-    """`write` gets pieces of text and `control` the control sequences between them. `live`: it is a terminal, where a
-    line can be written again. `width` in columns."""
+    """Writes progress: text to `write`, and control sequences to `control`. If `live`, the output is a terminal of
+    `width` columns, where a line can be overwritten."""
 
     write: Callable[[str], object]
     control: Callable[[str], object]

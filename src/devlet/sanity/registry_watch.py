@@ -1,7 +1,7 @@
-"""The directory in which drivers wait to be found: what a kubelet calls there, and how it goes on looking.
+"""The directory in which drivers wait to be found: the calls that a kubelet makes there, and how it watches it.
 
-A greeting that fails is tried again, as a kubelet does: a socket is there a moment before somebody answers on it, and
-on a busy machine the moment is long.
+A registration that fails is retried, as a kubelet does, because a socket exists a moment before the driver serves on
+it, and on a busy machine that moment is long.
 """
 
 import stat
@@ -19,31 +19,31 @@ from devlet.wire.pluginregistration import api_pb2 as pb
 
 __all__ = ["RegistryWatch", "info", "notify"]
 
-Socket = tuple[int, int]  # inode, which may be used again, and time of its making
+Socket = tuple[int, int]  # inode, which may be reused, and modification time
 
-_POLL = 0.05  # seconds between two looks at the directory
-_AGAIN = 0.5  # seconds until a failed greeting is tried again
+_POLL = 0.05  # seconds between two scans of the directory
+_AGAIN = 0.5  # seconds until a failed registration is retried
 _SERVICE = "/pluginregistration.Registration"
 
 
 async def info(dialled: Connection, within: float) -> pb.PluginInfo:
-    """GetInfo. PluginError if it is not answered as it should be."""
+    """Call GetInfo. Raises PluginError if the call fails or its response cannot be decoded."""
     blob = await dialled.call(f"{_SERVICE}/GetInfo", b"", timeout=within)
     try:
         return pb.PluginInfo.FromString(blob)
     except DecodeError as e:
-        raise PluginRefused(dialled.plugin, f"what GetInfo answers cannot be decoded: {e}") from e
+        raise PluginRefused(dialled.plugin, f"the response to GetInfo cannot be decoded: {e}") from e
 
 
 async def notify(dialled: Connection, error: str, within: float) -> None:
-    """NotifyRegistrationStatus: registered, unless there is an error."""
+    """Call NotifyRegistrationStatus: registered, unless there is an error."""
     status = pb.RegistrationStatus(plugin_registered=not error, error=error)
     await dialled.call(f"{_SERVICE}/NotifyRegistrationStatus", status.SerializeToString(), timeout=within)
 
 
 class RegistryWatch:
-    """`greet` is called for each socket that appears, and again if it says that this came to nothing; `forget` for one
-    that is gone or was replaced."""
+    """Watches the directory. `greet` is called for each new socket, and again if it returns False; `forget` is called
+    for a socket that was removed or replaced."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class RegistryWatch:
 
     @asynccontextmanager
     async def looking(self) -> AsyncIterator[None]:
-        """What is there already is greeted, too. When this is left nobody looks any more."""
+        """Watch the directory, including the sockets that already exist, until the block is left."""
         scope, ended = anyio.CancelScope(), anyio.Event()
 
         async def look() -> None:

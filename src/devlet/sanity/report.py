@@ -1,4 +1,4 @@
-"""What a run of the suite found, as values; `reports` brings them into a form."""
+"""The results of a run of the suite, which `reports` formats."""
 
 import re
 from collections import Counter
@@ -15,13 +15,13 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def plain(text: str) -> str:
-    """What a driver wrote, without what moves a terminal's cursor; tabs and ends of lines stay."""
+    """Escape control characters in the output of a driver, except for tabs and line breaks."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text.replace("\r\n", "\n"))
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`took` in seconds. `log`: the end of the driver's, where something was found."""
+    """The outcome of a check. `took` is in seconds; `log` is the end of the driver's log if the check failed."""
 
     check: Check[Any]
     outcome: Outcome
@@ -42,14 +42,14 @@ class Result:
 
     @property
     def text(self) -> str:
-        """What there is to say about it; often nothing if it passed."""
+        """Describe the outcome. The text is often empty for a check that passed."""
         match self.outcome:
             case Passed(said) | Failed(said) | Warned(said) | Skipped(said):
                 return plain(said)
 
     @property
     def how(self) -> str:
-        """How to see it by hand; empty where there is nothing to see."""
+        """Describe how to reproduce a finding by hand. The text is empty for other outcomes."""
         match self.outcome:
             case Failed(_, how) | Warned(_, how):
                 return how or self.check.how
@@ -58,8 +58,10 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`kind` of driver, `driver` as it was started, `began` as a text of the API, `took` in seconds. `trouble` is why
-    the driver could not be driven, if so. `interrupted` names the signal that ended the run before all was done."""
+    """The report of a run. `driver` is the command that started it, `began` a timestamp, and `took` is in seconds.
+
+    `trouble` says why the driver could not be tested, if so. `interrupted` names the signal that ended the run early.
+    """
 
     kind: str
     driver: str
@@ -79,17 +81,18 @@ class Report:
         return [result for result in self.results if isinstance(result.outcome, Failed | Warned)]
 
     def exit_code(self, *, strict: bool = False) -> int:
-        """Warnings count as findings only if `strict`. Where all was skipped, or the driver could not be
-        driven, what passed says nothing."""
+        """Return the exit code. Warnings count as findings only if `strict`.
+
+        NOT_RUN is returned if all checks were skipped, or the driver could not be tested."""
         bad = self.counts["failed"] + (self.counts["warned"] if strict else 0)
         if bad:
             return FINDINGS
-        looked_at = self.counts["passed"] + self.counts["warned"]
-        return SOUND if looked_at and not self.trouble else NOT_RUN
+        tested = self.counts["passed"] + self.counts["warned"]
+        return SOUND if tested and not self.trouble else NOT_RUN
 
     @property
     def summary(self) -> str:
         counts = self.counts
         words = [f"{counts[word]} {word}" for word in ("passed", "failed", "warned", "skipped") if counts[word]]
         begin = f"interrupted by {self.interrupted}: " if self.interrupted else ""
-        return f"{begin}{', '.join(words) or 'no check was run'} in {self.took:.1f} s"
+        return f"{begin}{', '.join(words) or 'no checks were run'} in {self.took:.1f} s"

@@ -1,7 +1,7 @@
-"""A device plugin under test: its process, a kubelet for it on a directory of its own, and what can be done to both.
+"""A device plugin under test: its process, a kubelet with its own directory, and what can be done to both.
 
-Below the root it is as below /var/lib/kubelet: `device-plugins`, `plugins_registry`. Beside them is `cdi`, for drivers
-that can be told where to write their specs. `stand_device_plugin` starts it, or finds one that runs already.
+The root is laid out like /var/lib/kubelet, with `device-plugins` and `plugins_registry`, and `cdi` for plugins whose
+CDI directory can be set. `stand_device_plugin` starts the plugin, or attaches to a running one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,10 +27,10 @@ __all__ = ["DevicePluginRig", "Places", "Settings"]
 
 @dataclass(frozen=True, slots=True)
 class Settings(rig.Settings):
-    """The reference's own sample plugin takes 10 seconds to register after a kubelet's restart."""
+    """Times in seconds. Kubernetes' own sample plugin takes 10 seconds to register after a kubelet restart."""
 
-    slow: float = 3.0  # until a kubelet answers that has much to do
-    refused: float = 45.0  # until a plugin tries to register again; NVIDIA's does so after 30 s
+    slow: float = 3.0  # until a busy kubelet answers Register
+    refused: float = 45.0  # until a plugin retries its registration; NVIDIA's does so after 30 s
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Places:
 
     @property
     def words(self) -> Mapping[str, Path]:
-        """What stands in braces in commands."""
+        """The values of the placeholders in commands."""
         return {
             "root": self.root,
             "device_plugins": self.device_plugins,
@@ -92,26 +92,26 @@ class DevicePluginRig(Rig):
 
     @property
     def plugins(self) -> list[PluginClient]:
-        """What registered, or at least listens; CannotTell if nothing does."""
+        """The plugins that registered, or at least listen. Raises CannotTell if there is none."""
         self.need_driver()
         return [self.kubelet.plugins[name] for name in sorted(self.kubelet.plugins)]
 
     def plugin(self, resource: str) -> PluginClient:
-        """The present one of that resource."""
+        """Return the current plugin of a resource."""
         if resource not in self.kubelet.plugins:
-            raise PluginError(resource, "it is not registered any more")
+            raise PluginError(resource, "the plugin is no longer registered")
         return self.kubelet.plugins[resource]
 
     @property
     def registrations(self) -> list[Registration]:
-        """Of those who said who they are; if nobody did, of those who were asked. CannotTell if there is none."""
+        """The registrations with an introduction, or else all attempts. Raises CannotTell if there is none."""
         if not (found := list(self.kubelet.registrations)):
             raise CannotTell(self.missing)
         return [each for each in found if each.is_introduced] or found
 
     @property
     def by_registry(self) -> bool:
-        """Whether it is found in the registry directory, and does not register by itself."""
+        """Whether the plugin is found in the registry directory instead of calling Register."""
         return any(registration.found_at for registration in self.kubelet.registrations)
 
     @property
@@ -119,8 +119,9 @@ class DevicePluginRig(Rig):
         return {plugin.resource for plugin in self.plugins}
 
     async def ready_again(self, resources: set[str], after: int, within: float | None = None) -> bool:
-        """Whether all of them have been registered since there were `after` registrations. A driver that ends is
-        started again, as its pod would be."""
+        """Wait until all resources are registered again, after the first `after` registrations.
+
+        A driver that exits is restarted, as its pod would be. Returns False if the time is up."""
         with anyio.move_on_after(within or self.settings.wait):
             while not resources <= self._since(after):
                 await self.revive()
@@ -132,7 +133,7 @@ class DevicePluginRig(Rig):
         return {one.resource for one in self.kubelet.registrations.since(after) if not one.problem}
 
     async def restart_kubelet(self, *, late: float = 0.0) -> None:
-        """Its sockets are removed, and kubelet.sock is there again; in between so many seconds pass."""
+        """Restart the kubelet: remove all sockets, wait `late` seconds, and serve kubelet.sock again."""
         await self.kubelet.stop()
         self.remove_sockets()
         await anyio.sleep(late)
@@ -144,7 +145,7 @@ class DevicePluginRig(Rig):
                 path.unlink(missing_ok=True)
 
     def leftovers(self) -> list[Path]:
-        """What lies in the directories and is not the kubelet's."""
+        """Return the files in the directories that do not belong to the kubelet."""
         ours = {SOCKET, device_checkpoint.FILE_NAME}
         own = [path for path in self.places.device_plugins.iterdir() if path.name not in ours]
         return sorted([*own, *self.places.registry.iterdir()])

@@ -1,7 +1,7 @@
-"""A DRA driver under test: its process, a kubelet and an API server for it alone, and what can be done to all three.
+"""A DRA driver under test: its process, its own kubelet and API server, and what can be done to all three.
 
-Below the root it is as below /var/lib/kubelet: `plugins_registry`, `plugins`. Beside them are `cdi`, and `api` with the
-cluster. `stand_dra` starts it, or finds one that runs already.
+The root is laid out like /var/lib/kubelet, with `plugins_registry` and `plugins`, and with `cdi` and `api`, which has
+the cluster. `stand_dra` starts the driver, or attaches to a running one.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -33,12 +33,12 @@ __all__ = ["DraPlaces", "DraRig", "Settings"]
 
 @dataclass(frozen=True, slots=True)
 class Settings(rig.Settings):
-    """`answer` is what the kubelet gives a call. `repair`: the reference's own helper puts back what was deleted after
-    30 seconds, and within 60 of its own write not at all."""
+    """Times in seconds. `answer` is the kubelet's time limit for a call. `repair` allows for Kubernetes' own helper,
+    which restores a deleted slice after 30 seconds, but not within 60 seconds of its own write."""
 
     answer: float = 45.0
     repair: float = 100.0
-    health: float = 40.0  # for which a repetition of health is waited for
+    health: float = 40.0  # to wait for repeated health
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class DraPlaces:
 
     @property
     def words(self) -> Mapping[str, Path]:
-        """What stands in braces in commands."""
+        """The values of the placeholders in commands."""
         return {
             "root": self.root,
             "registry": self.registry,
@@ -109,18 +109,18 @@ class DraRig(Rig):
     def cluster(self) -> Cluster:
         return self.api.cluster
 
-    # Who is registered
+    # Registration
 
     @property
     def greetings(self) -> list[Greeting]:
-        """CannotTell if nobody was found."""
+        """The registration attempts. Raises CannotTell if there is none."""
         if not self.kubelet.greetings:
             raise CannotTell(self.missing)
         return list(self.kubelet.greetings)
 
     @property
     def greeting(self) -> Greeting:
-        """The last one of a driver; what does not serve the registration is none."""
+        """The last attempt in which a driver introduced itself."""
         introduced = [each for each in self.greetings if each.type or each.name or each.versions]
         if not introduced:
             raise CannotTell(self.missing)
@@ -128,7 +128,7 @@ class DraRig(Rig):
 
     @property
     def client(self) -> DraClient:
-        """To the driver that registered last; CannotTell if none is."""
+        """The client of the driver that registered last. Raises CannotTell if there is none."""
         self.need_driver()
         return list(self.kubelet.drivers.values())[-1][1]
 
@@ -137,8 +137,9 @@ class DraRig(Rig):
         return self.greeting.name
 
     async def ready_again(self, after: int, drivers: int = 1) -> bool:
-        """Whether so many are registered, by greetings that came after the first `after`. A driver that ends is started
-        again, as its pod would be."""
+        """Wait until so many drivers are registered, one of them after the first `after` attempts.
+
+        A driver that exits is restarted, as its pod would be. Returns False if the time is up."""
         with anyio.move_on_after(self.settings.wait):
             while len(self.kubelet.drivers) < drivers or not self._registered_since(after):
                 await self.revive()
@@ -150,14 +151,14 @@ class DraRig(Rig):
         return any(each.is_registered for each in self.kubelet.greetings.since(after))
 
     async def restart(self) -> bool:
-        """Kill it and start it again; whether it came back."""
+        """Kill and restart the driver. Return whether it was registered again."""
         before = self.kubelet.count
         await self.driver.kill()
         await self.driver.start()
         return await self.ready_again(before)
 
     async def found_in_registry(self) -> bool:
-        """Whether there is something to be greeted, after a while."""
+        """Wait until there is a socket in the registry directory. Return False if the time is up."""
         registry = self.places.registry
         return await until(lambda: any(path.is_socket() for path in registry.rglob("*")), self.settings.wait)
 
@@ -165,31 +166,31 @@ class DraRig(Rig):
         await self.kubelet.stop()
         await self.kubelet.start()
 
-    # What it has published
+    # Slices
 
     @property
     def published(self) -> list[Document]:
         return [each for each in self.history.of(self.name) if self.is_its(each)]
 
     def is_its(self, slice: Document) -> bool:
-        """The same driver on another node of the cluster is another one, with slices of its own."""
+        """Return whether the driver under test wrote the slice, and not the same driver on another node."""
         spec = slice["spec"]
         is_here = self.api.is_ours or spec.get("nodeName") in (None, "", self.places.node)
         return is_here and spec["driver"] == self.name
 
     def need_slices(self) -> None:
-        """CannotTell if it has none."""
+        """Raise CannotTell if the driver has published no slices."""
         if not self.published:
-            raise CannotTell("it has published no slices: see DRA-SLICE-1")
+            raise CannotTell("the driver has published no slices: see DRA-SLICE-1")
 
     @property
     def slices(self) -> list[Document]:
-        """CannotTell if it has none."""
+        """The slices of the driver. Raises CannotTell if there are none."""
         self.need_slices()
         return self.published
 
     def pools(self) -> dict[str, list[Document]]:
-        """Slices of the newest generation by pool."""
+        """Return the slices of the newest generation by pool."""
         found: dict[str, list[Document]] = {}
         for each in self.slices:
             found.setdefault(each["spec"]["pool"]["name"], []).append(each)
@@ -212,7 +213,7 @@ class DraRig(Rig):
         return bool(place.get("allNodes")) or place.get("nodeName") == self.places.node
 
     def versions(self) -> dict[str, str]:
-        """Of its slices by name: another version, another content."""
+        """Return the resource versions of its slices by name."""
         return {each["metadata"]["name"]: each["metadata"]["resourceVersion"] for each in self.published}
 
     async def published_again(self, within: float | None = None) -> bool:
@@ -220,15 +221,15 @@ class DraRig(Rig):
         return await self.history.until(lambda: bool(self.published), limit)
 
     def of_node(self) -> list[Document]:
-        """Its slices that nobody else may write. CannotTell if there are none."""
+        """Return the slices that only this driver may write. Raises CannotTell if there are none."""
         found = [each for each in self.slices if self.api.is_ours or each["spec"].get("nodeName")]
         if not found:
-            raise CannotTell(f"none of its slices is of node {self.places.node} alone")
+            raise CannotTell(f"the driver has no slice that belongs to node {self.places.node} alone")
         return found
 
     async def delete_slices(self) -> None:
         for each in self.of_node():
-            with suppress(NotFound):  # it may do so itself, when it misses the first
+            with suppress(NotFound):  # the driver may delete it itself when it misses the first
                 await self.cluster.delete(RESOURCE_SLICES, each["metadata"]["name"])
 
     # Claims
@@ -263,14 +264,14 @@ class DraRig(Rig):
     # The process
 
     def leftovers(self) -> list[Path]:
-        """Sockets of drivers, and what else lies in the registry directory."""
+        """Return the sockets of drivers, and everything in the registry directory."""
         sockets = [path for path in self.places.plugins.rglob("*") if path.is_socket()]
         return sorted([*self.places.registry.rglob("*"), *sockets])
 
     async def start_second(self) -> None:
-        """Another instance beside the first. CannotTell if nobody said how."""
+        """Start a second instance beside the first. Raises CannotTell if there is no command for it."""
         if self.second is None:
-            raise CannotTell("nobody said how to start a second instance: use {instance}, or give --second COMMAND")
+            raise CannotTell("there is no command for a second instance: use {instance}, or give one with --second")
         await self.second.start()
 
 

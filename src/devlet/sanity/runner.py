@@ -1,8 +1,8 @@
-"""Runs checks one after the other, on drivers that a stand provides, and says what came of each.
+"""Runs checks one after the other, on drivers that a stand provides, and reports the outcome of each.
 
-Checks that do not disturb the driver share one, in their order; then come those that want one of their own. Where
-something was found the driver is replaced: what is wrong with it then is not held against the next check. A driver
-that came up once has to come up each time: the first check for which it does not fails, whatever it is about.
+Checks that do not disturb the driver run first and share one; then come those that need their own driver. After a
+finding the driver is replaced, so that a broken driver does not affect the next check. A driver that came up once must
+come up every time: the first check for which it does not come up fails, whatever its rule.
 """
 
 import time
@@ -31,25 +31,25 @@ _AGAIN = "start it several times, one after the other, each time with empty dire
 class Rig(Protocol):
     """A driver and what drives it."""
 
-    dice: Dice  # for what a check does by chance; the runner sets it before each
+    dice: Dice  # for random choices of a check; the runner sets it before each
 
     @property
     def trouble(self) -> str:
-        """Why the driver cannot be driven any more, in one sentence and the end of its log; empty if it can."""
+        """Why the driver can no longer be tested, in one sentence and the end of its log; empty if it can."""
         ...
 
     @property
-    def is_hopeless(self) -> bool:
-        """Whether another driver would not be any better: it never came up."""
+    def never_came_up(self) -> bool:
+        """Whether the driver never came up, so that starting another one would not help."""
         ...
 
     @property
     def patience(self) -> float:
-        """Seconds that a check may spend on waiting for the driver."""
+        """Seconds that a check may spend waiting for the driver."""
         ...
 
     def log(self) -> str:
-        """The end of the driver's log; empty if it is not known."""
+        """Return the end of the driver's log; empty if it is not known."""
         ...
 
 
@@ -58,21 +58,21 @@ R_co = TypeVar("R_co", bound=Rig, covariant=True)
 
 
 class Stand(Protocol[R_co]):
-    """Where drivers are started. Each `open` is another one; it has done what can be done to get it ready."""
+    """Starts drivers. Each `open` starts another one and waits until it is ready, if it gets ready."""
 
     @property
     def kind(self) -> str: ...
 
     @property
     def driver(self) -> str:
-        """How it is started, as people would write it."""
+        """The command that starts the driver, as a shell would take it."""
         ...
 
     def open(self) -> AbstractAsyncContextManager[R_co]: ...
 
 
 class Listener(Protocol):
-    """Hears of each check when it begins and when it has ended."""
+    """Is notified when a check begins and when it has finished."""
 
     def began(self, check: Check[R]) -> None: ...
     def ended(self, result: Result) -> None: ...
@@ -87,12 +87,12 @@ class Runner(Generic[R]):
     _results: dict[str, Result] = field(default_factory=dict)
     _trouble: str = ""
     _came_up: bool = False
-    _lost: str = ""  # the check for which it did not come up any more
+    _lost: str = ""  # the first check for which it no longer came up
     _scope: anyio.CancelScope | None = None
     _interrupted: str = ""
 
     async def run(self, checks: Iterable[Check[R]]) -> Report:
-        """InvalidInput, Unavailable or Forbidden if the stand cannot be had at all."""
+        """Run the checks. Raises InvalidInput, Unavailable or Forbidden if no driver can be started at all."""
         wanted = list(checks)
         began, started = self.clock.now(), self.clock.monotonic()
         with anyio.CancelScope() as self._scope:
@@ -107,7 +107,7 @@ class Runner(Generic[R]):
         return Report(self.stand.kind, driver, self.seed, stamp, took, results, trouble, self._interrupted)
 
     def interrupt(self, why: str) -> None:
-        """The driver is stopped, and the report has what was done so far."""
+        """Stop the driver, and end the run with a report of the checks that have finished."""
         self._interrupted = why
         if self._scope:
             self._scope.cancel()
@@ -125,12 +125,12 @@ class Runner(Generic[R]):
                     self._end(waiting.popleft(), _could_not_tell(e))
 
     async def _drive(self, waiting: deque[Check[R]], rig: R) -> None:
-        """Until something is wrong with this driver."""
+        """Run checks on one driver until something is wrong with it."""
         self._trouble = self._trouble or rig.trouble
         while waiting:
             result = await self._one(waiting.popleft(), rig)
-            await anyio.lowlevel.checkpoint()  # it may have been interrupted
-            if not rig.is_hopeless and (isinstance(result.outcome, Failed) or rig.trouble):
+            await anyio.lowlevel.checkpoint()  # the run may have been interrupted
+            if not rig.never_came_up and (isinstance(result.outcome, Failed) or rig.trouble):
                 return
 
     async def _one(self, check: Check[R], rig: R) -> Result:
@@ -142,14 +142,14 @@ class Runner(Generic[R]):
         return self._end(check, outcome, time.monotonic() - started, log)
 
     def _absent(self, check: Check[R], rig: R) -> Outcome | None:
-        """What there is to say if the driver is not there any more, before anything was done to it."""
-        if self._came_up and rig.is_hopeless:
+        """Return an outcome if the driver is not there before the check has begun."""
+        if self._came_up and rig.never_came_up:
             if self._lost:
-                return Skipped(f"the driver does not come up any more: see {self._lost}")
+                return Skipped(f"the driver no longer comes up: see {self._lost}")
             self._lost = check.id
-            return Failed(f"the driver came up before, and does not any more: {rig.trouble}", _AGAIN)
-        self._came_up = self._came_up or not rig.is_hopeless
-        return Failed(rig.trouble) if rig.trouble and not rig.is_hopeless else None
+            return Failed(f"the driver came up before, but no longer does: {rig.trouble}", _AGAIN)
+        self._came_up = self._came_up or not rig.never_came_up
+        return Failed(rig.trouble) if rig.trouble and not rig.never_came_up else None
 
     def _end(self, check: Check[R], outcome: Outcome, took: float = 0.0, log: str = "") -> Result:
         result = Result(check, outcome, took, plain(log))
@@ -160,7 +160,7 @@ class Runner(Generic[R]):
 
 async def _outcome(check: Check[R], rig: R) -> Outcome:
     outcome = await _seen(check, rig)
-    if rig.trouble and not (check.fresh or rig.is_hopeless or isinstance(outcome, Failed)):
+    if rig.trouble and not (check.fresh or rig.never_came_up or isinstance(outcome, Failed)):
         return Failed(rig.trouble)
     return outcome
 
@@ -171,33 +171,33 @@ async def _seen(check: Check[R], rig: R) -> Outcome:
         with anyio.move_on_after(limit):
             return await check.run(rig)
     except DevletError as e:
-        return _said(e, rig.trouble)
-    except BaseExceptionGroup as e:  # of a check that does several things at once
+        return _outcome_of(e, rig.trouble)
+    except BaseExceptionGroup as e:  # from a check that runs several tasks
         if _rest(e, DevletError):
             raise
-        return _said(_telling(e), rig.trouble)
-    return Failed(f"not done after {limit:g} s{_and(rig.trouble)}")
+        return _outcome_of(_most_telling(e), rig.trouble)
+    return Failed(f"the check did not finish within {limit:g} s{_and(rig.trouble)}")
 
 
 def _rest(error: BaseException, kind: type[BaseException]) -> bool:
-    """Whether there is anything else in it."""
+    """Return whether the error contains anything else than this kind."""
     if isinstance(error, BaseExceptionGroup):
         return error.split(kind)[1] is not None
     return not isinstance(error, kind)
 
 
-def _said(error: BaseException, trouble: str) -> Outcome:
+def _outcome_of(error: BaseException, trouble: str) -> Outcome:
     if isinstance(error, PluginError):
         return Failed(f"{error.message}{_and(trouble)}")
     return Skipped(str(error)) if isinstance(error, CannotTell) else _could_not_tell(error)
 
 
 def _could_not_tell(error: BaseException) -> Outcome:
-    return Skipped(f"could not tell: {_leaf(error)}")
+    return Skipped(f"the check could not be run: {_leaf(error)}")
 
 
-def _telling(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """An error of the driver says more than one of ours."""
+def _most_telling(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return an error of the driver if there is one, because it says more than one of ours."""
     return _leaf(group.subgroup(PluginError) or group.subgroup(CannotTell) or group)
 
 

@@ -1,4 +1,4 @@
-"""Which checks are run: globs on their ids, as in `--only 'DP-REG-*' --skip DP-REG-7`."""
+"""Selection of checks by globs on their ids, as in `--only 'DP-REG-*' --skip DP-REG-7`."""
 
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
@@ -13,11 +13,11 @@ R = TypeVar("R")
 
 
 def chosen(checks: Iterable[Check[R]], only: Sequence[str] = (), skip: Sequence[str] = ()) -> list[Check[R]]:
-    """In their order. InvalidInput for a glob that means no check: a misspelt one would make the suite pass."""
+    """Return the selected checks in order. Raises InvalidInput for a glob that matches no check, as if misspelt."""
     known = list(checks)
     for glob in (*only, *skip):
         if not any(_matches(check, [glob]) for check in known):
-            raise InvalidInput(f"no check is called {glob}: `devlet sanity … --list` shows their ids")
+            raise InvalidInput(f"no check matches {glob}: `devlet sanity … --list` shows the ids of all checks")
     return [check for check in known if (not only or _matches(check, only)) and not _matches(check, skip)]
 
 

@@ -1,4 +1,4 @@
-"""How much of its capacities a share of a device gets, as a scheduler would give it: never more than there is."""
+"""The amounts of capacity that a share of a device gets, as a scheduler allocates them."""
 
 from fractions import Fraction
 
@@ -12,13 +12,13 @@ __all__ = ["share_amounts"]
 
 
 def share_amounts(device: Document, shares: int) -> dict[str, str]:
-    """For each of so many shares. CannotTell if a policy lets nobody have so little."""
+    """Return the amounts of each of so many shares. Raises CannotTell if the policy forbids amounts so small."""
     found = view(Device, device)
     return {name: str(_amount(found.name, name, capacity, shares)) for name, capacity in found.capacity.items()}
 
 
 def _amount(device: str, name: str, capacity: DeviceCapacity, shares: int) -> Quantity:
-    """What one gets that asks for nothing; less if that is too much for all."""
+    """Return the default amount of a share, or less if the shares together would exceed the capacity."""
     whole, usual = Quantity.parse(capacity.value), consumed(capacity, None)
     if usual * shares <= whole:
         return usual
@@ -30,6 +30,6 @@ def _amount(device: str, name: str, capacity: DeviceCapacity, shares: int) -> Qu
 
 
 def _part(whole: Quantity, shares: int) -> Quantity:
-    """In whole numbers where it can be."""
+    """Divide an amount, into whole numbers if possible."""
     count = int(whole.fraction) // shares
     return Quantity.of(count, whole.format) if count else whole * Fraction(1, shares)

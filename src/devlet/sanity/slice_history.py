@@ -1,4 +1,4 @@
-"""What a driver has published, now and before: every change of a slice since the watch began, whoever made it."""
+"""The slices in the cluster, and every change of a slice since the watch began, whoever made it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from devlet.sanity.journal import Journal
 __all__ = ["Change", "SliceHistory"]
 
 _KEPT = 10_000  # changes
-_PAUSE = 0.2  # seconds, before a watch that ended is begun again
+_PAUSE = 0.2  # seconds until a watch that ended is restarted
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Change:
 
 
 class SliceHistory:
-    """A part. `slices` are by name."""
+    """Runs as a task. `slices` maps names to slices."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.slices: dict[str, Document] = {}
@@ -33,19 +33,19 @@ class SliceHistory:
         self._cluster = cluster
 
     def of(self, driver: str) -> list[Document]:
-        """In the order of their names."""
+        """Return the slices of a driver, ordered by name."""
         return [each for _, each in sorted(self.slices.items()) if each["spec"]["driver"] == driver]
 
     @property
     def count(self) -> int:
-        """Of changes."""
+        """The number of changes."""
         return self.changes.added
 
     async def until(self, holds: Callable[[], bool], within: float) -> bool:
         return await self.changes.until(holds, within)
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Ready at once; what is there already comes as the first changes."""
+        """Watch slices. This is ready immediately; slices that already exist are the first changes."""
         task_status.started()
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Where the rules are from that a driver has to keep: what a check cites, and where it can be read."""
+"""The sources of the rules, which checks cite, and where to read them."""
 
 from typing import NamedTuple
 
@@ -57,5 +57,5 @@ DRA_MANAGER = Source("kubelet's DRA manager", f"{_KUBERNETES}/pkg/kubelet/cm/dra
 PLUGIN_MANAGER = Source("kubelet's plugin manager", f"{_KUBERNETES}/pkg/kubelet/pluginmanager")
 DRA_HELPER = Source("kubeletplugin", f"{_KUBERNETES}/staging/src/k8s.io/dynamic-resource-allocation/kubeletplugin")
 
-# What nobody has written down, and who runs a node expects
+# What is not written down, but expected by those who run nodes
 PRACTICE = Source("good practice", "docs/sanity.md#where-the-rules-are-from")

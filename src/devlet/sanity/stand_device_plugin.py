@@ -1,6 +1,6 @@
-"""Where device plugins under test are started, each with directories and a kubelet of its own.
+"""Starts device plugins under test, each with its own directories and kubelet.
 
-Without a command nothing is started: a plugin is waited for that runs already, on `directory`.
+Without a command, the plugin that runs in `directory` is tested, and nothing is started.
 """
 
 from collections.abc import AsyncIterator
@@ -62,7 +62,7 @@ class DevicePluginStand(BaseStand):
         if self.command:
             driver = DriverProcess(self.command.filled(places.words), places.root, places.root / "driver.log")
         tasks.start_soon(trimming, driver)
-        below = places.root if self.command else None  # a driver that was running already may serve anywhere
+        below = places.root if self.command else None  # an attached driver may serve anywhere
         settings = KubeletSettings(dial=self.settings.dial, answer=self.settings.answer, below=below)
         return DevicePluginRig(
             places=places,
@@ -88,7 +88,9 @@ class DevicePluginStand(BaseStand):
 
 
 async def _find_unregistered(rig: DevicePluginRig) -> str:
-    """It may still serve: then most of what it does can be looked at. What to add to the trouble."""
+    """Connect to a plugin that serves without being registered, so that most checks can run.
+
+    Returns what to add to the trouble."""
 
     async def call(path: Path) -> None:
         await rig.kubelet.connect(f"(unregistered {path.name})", path)

@@ -1,6 +1,6 @@
-"""Where DRA drivers under test are started, each with directories, a kubelet and an API server of its own.
+"""Starts DRA drivers under test, each with its own directories, kubelet and API server.
 
-Without a command nothing is started: a driver is looked at that runs already, in its own cluster.
+Without a command, a running driver is tested in its own cluster, and nothing is started.
 """
 
 import shlex
@@ -32,7 +32,7 @@ _INSTANCES = ("one", "two")
 
 @dataclass(slots=True)
 class DraStand(BaseStand):
-    """For a driver that runs already `registry`, `kubeconfig` and `node` are needed."""
+    """A stand for DRA drivers. A running driver needs `registry`, `kubeconfig` and `node`."""
 
     second: str = ""
     registry: Path | None = None
@@ -92,7 +92,7 @@ class DraStand(BaseStand):
                 second = self._process(self.command, places, 1)
         for each in filter(None, (driver, second)):
             tasks.start_soon(trimming, each)
-        below = places.root if self.command else None  # a driver that was running already may serve anywhere
+        below = places.root if self.command else None  # an attached driver may serve anywhere
         settings = KubeletSettings(dial=self.settings.dial, answer=self.settings.answer, below=below)
         return DraRig(
             places=places,
@@ -129,8 +129,9 @@ class DraStand(BaseStand):
 
 
 async def _find_unregistered(rig: DraRig) -> str:
-    """It may still serve: then most of what it does can be looked at. Its name is that of its directory. What to add to
-    the trouble."""
+    """Connect to a driver that serves without being registered, so that most checks can run.
+
+    Its name is that of its directory. Returns what to add to the trouble."""
 
     async def call(path: Path) -> None:
         await rig.kubelet.adopt(path.parent.name, path)
@@ -139,5 +140,5 @@ async def _find_unregistered(rig: DraRig) -> str:
         async with connection(path.name, path, within=rig.settings.dial, max_message=_GREETING):
             return
 
-    said = await called(rig.places.plugins.rglob("*"), call)
-    return said if rig.refusals else said + await called(rig.places.registry.iterdir(), greet)
+    text = await called(rig.places.plugins.rglob("*"), call)
+    return text if rig.refusals else text + await called(rig.places.registry.iterdir(), greet)

@@ -172,7 +172,7 @@ class _Run:
 
     async def _settled(self, when: str, holds: Callable[[Snapshot], Sequence[str]] = lambda _: ()) -> Snapshot:
         """Until there is nothing to complain about."""
-        complaints, told = ["it was never calm"], ""
+        complaints, reported = ["it was never calm"], ""
         with anyio.move_on_after(self._plan.settle):
             while True:
                 try:
@@ -184,9 +184,9 @@ class _Run:
                     if not complaints:
                         self._timeline.add(f"settled {when}")
                         return snapshot
-                if complaints[0] != told:
-                    told = complaints[0]
-                    self._timeline.add(f"not settled {when}: {len(complaints)}, as {told}")
+                if complaints[0] != reported:
+                    reported = complaints[0]
+                    self._timeline.add(f"not settled {when}: {len(complaints)}, as {reported}")
                 await anyio.sleep(AGAIN)
         raise AssertionError(self._text(f"not settled {when} within {self._plan.settle:g} s", complaints))
 
@@ -228,7 +228,7 @@ def _remains(snapshot: Snapshot) -> list[str]:
         if each["metadata"].get("ownerReferences")
     ]
     for state in snapshot.states:
-        left = [*state.prepared, *state.devices, *state.specs, *state.holders, *state.told]
+        left = [*state.prepared, *state.devices, *state.specs, *state.holders, *state.listed]
         left += [uid for uids in state.drivers.values() for uid in uids]
         found += [f"node {state.name} still has {each}" for each in left]
     return found

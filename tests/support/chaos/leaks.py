@@ -28,9 +28,9 @@ def _stuck(snapshot: Snapshot) -> Iterator[str]:
     for pod in snapshot.pods:
         phase = pod.get("status", {}).get("phase", "")
         if pod["metadata"].get("deletionTimestamp"):
-            yield f"pod {_name(pod)} is being deleted, and stays ({phase}); {_told(pod)}"
+            yield f"pod {_name(pod)} is being deleted, and stays ({phase}); {_status(pod)}"
         elif pod["spec"].get("nodeName") and phase == "Pending" and not lacks_claims(pod, snapshot.claims):
-            yield f"pod {_name(pod)} is bound to {pod['spec']['nodeName']}, and does not start; {_told(pod)}"
+            yield f"pod {_name(pod)} is bound to {pod['spec']['nodeName']}, and does not start; {_status(pod)}"
 
 
 def _claim(claim: Document, live: dict[str, Document]) -> Iterator[str]:
@@ -57,7 +57,7 @@ def _node(state: NodeState, live: dict[str, Document], reserved: set[str]) -> It
         yield f"pod {pod} has devices in the checkpoint, and is over or not here"
     for pod in sorted(state.holders - here.keys()):
         yield f"pod {pod} has devices in the views, and is over or not here"
-    for name in sorted(state.told - {pod["metadata"]["name"] for pod in here.values()}):
+    for name in sorted(state.listed - {pod["metadata"]["name"] for pod in here.values()}):
         yield f"pod {name} has devices in PodResources, and is over or not here"
     prepared = {entry.uid for entry in state.prepared}
     for driver, uids in state.drivers.items():
@@ -68,7 +68,7 @@ def _node(state: NodeState, live: dict[str, Document], reserved: set[str]) -> It
             yield f"CDI spec {spec} is of no claim that is prepared"
 
 
-def _told(pod: Document) -> str:
+def _status(pod: Document) -> str:
     status = pod.get("status", {})
     return f"{status.get('reason', '')} {status.get('message', '')} {status.get('containerStatuses', '')}".strip()
 

@@ -1,8 +1,9 @@
-"""Does each pod that waits have to wait, and does it say the true reason? Asked of a new allocator, which knows only
-what is in the snapshot. Pure.
+"""Checks that each waiting pod has to wait and states the true reason, with a new allocator that knows only the
+snapshot. Pure.
 
-Nothing of the scheduler is used here (an import contract says so). Room is what `room` finds, devices what the
-allocator has. What a pod says is compared with the snapshot, number by number (`texts`).
+Nothing of the scheduler is used here, which an import contract enforces. `node_fit` decides which nodes a pod fits on
+apart from devices, and the allocator decides about devices. The message of a pod is compared with the snapshot, number
+by number (`texts`).
 """
 
 from collections import Counter
@@ -20,7 +21,7 @@ from tests.support.allocation.rules import requests_of
 from tests.support.allocation.selectors import selector_matches
 from tests.support.allocation.supply import Offer, holdings, pools
 from tests.support.chaos import texts
-from tests.support.chaos.room import allocatable, obstacles, requests
+from tests.support.chaos.node_fit import allocatable, obstacles, requests
 from tests.support.chaos.snapshot import OVER, Snapshot, claim_names, consumers, lacks_claims
 from tests.support.chaos.texts import DEVICES, Option
 
@@ -186,7 +187,7 @@ class _Judge:
     def _untrue_of_devices(
         self, pod: Document, nodes: Sequence[Document], stated: Sequence[tuple[int, str]]
     ) -> Iterator[str]:
-        """`nodes` have room for it."""
+        """Compare the counts about devices; `nodes` are those that fit the pod apart from devices."""
         if sum(count for count, _ in stated) != len(nodes):
             yield f"{len(nodes)} nodes lack nothing but devices"
         for count, sentence in stated:
@@ -255,8 +256,8 @@ def _expressions(spec: Document) -> list[str]:
 
 def _said(pod: Document) -> str:
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    told = [each for each in conditions if each["type"] == "PodScheduled" and each["status"] == "False"]
-    return told[0].get("message", "") if told else ""
+    found = [each for each in conditions if each["type"] == "PodScheduled" and each["status"] == "False"]
+    return found[0].get("message", "") if found else ""
 
 
 def _is_over(pod: Document) -> bool:

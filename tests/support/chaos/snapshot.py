@@ -36,7 +36,7 @@ OVER = ("Succeeded", "Failed")  # phases of pods
 class NodeState:
     """`prepared` and `devices` are its checkpoints, `specs` the names of claims' CDI specs, `drivers` the UIDs of
     claims that drivers have written down; `holders` are pods, by UID, that have devices according to its views, and
-    `told` by name according to PodResources."""
+    `listed` are the names of those in PodResources."""
 
     name: str
     prepared: tuple[ClaimEntry, ...] = ()
@@ -44,7 +44,7 @@ class NodeState:
     specs: tuple[str, ...] = ()
     drivers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     holders: frozenset[str] = frozenset()
-    told: frozenset[str] = frozenset()
+    listed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ async def _state(name: str, node: PeerNode) -> NodeState:
         tuple(sorted(node.specs())),
         _driver_checkpoints(node.root),
         await _holders(node),
-        await _told(node),
+        await _listed(node),
     )
 
 
@@ -123,7 +123,7 @@ async def _holders(node: PeerNode) -> frozenset[str]:
     return frozenset(status["holder"]["podUID"] for status in statuses if status.get("holder"))
 
 
-async def _told(node: PeerNode) -> frozenset[str]:
+async def _listed(node: PeerNode) -> frozenset[str]:
     return frozenset(
         each.name
         for each in (await pod_resources(node)).pod_resources

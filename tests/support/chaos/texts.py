@@ -1,9 +1,9 @@
-"""What a pod that waits is told, taken apart: are the numbers and causes in it true? Pure.
+"""Parses the message of a waiting pod, to compare its numbers and causes with the truth. Pure.
 
     0/2 nodes are available: 1 Insufficient cpu; 1 node(s): request gpu needs 9 devices, the node has 8
 
 Only texts are known here. What is on a node was counted by somebody else (`Option`), and a text of a form that is not
-known is not true. Where several nodes have the same cause it is told without numbers; both forms are read.
+known is not true. If several nodes have the same cause it is given without numbers; both forms are parsed.
 """
 
 import re
@@ -87,8 +87,8 @@ def is_true(sentence: str, requests: Requests, fits: Fits) -> bool:
 
 def _alternatives(text: str, options: Options) -> bool:
     """All of them, in their order."""
-    told = [each.partition(" ")[::2] for each in text.split("; ")]
-    return [name for name, _ in told] == list(options) and all(_is_true_of(options[name], of) for name, of in told)
+    stated = [each.partition(" ")[::2] for each in text.split("; ")]
+    return [name for name, _ in stated] == list(options) and all(_is_true_of(options[name], of) for name, of in stated)
 
 
 def _is_true_of(option: Option, text: str) -> bool:

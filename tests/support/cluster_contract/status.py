@@ -1,4 +1,4 @@
-"""Spec and status are written through different doors, and each door leaves the other side alone."""
+"""Spec and status are written through different endpoints, and each leaves the other part alone."""
 
 import pytest
 

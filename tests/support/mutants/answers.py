@@ -1,4 +1,4 @@
-"""Plugins that answer what they are asked in a wrong way. See `faulty_device_plugin`."""
+"""Device plugins that answer calls incorrectly. See `faulty_device_plugin`."""
 
 import os
 from collections.abc import Sequence
@@ -18,18 +18,24 @@ Plugin = SoundDevicePlugin
 
 
 class ChangingOptions(Plugin):
+    """Return different options in every second call."""
+
     def record(self, call: Call) -> None:
         self.options = Options(pre_start=len(self.calls) % 2 == 0)
         super().record(call)
 
 
 class NoPreferences(Plugin):
+    """Offer GetPreferredAllocation but not implement it."""
+
     def record(self, call: Call) -> None:
         self.fail("GetPreferredAllocation", "UNIMPLEMENTED", "not there")
         super().record(call)
 
 
 class _Prefers(Plugin):
+    """Answer GetPreferredAllocation with `chosen`."""
+
     def chosen(self, available: Sequence[str], must: Sequence[str], size: int) -> Sequence[str]:
         raise NotImplementedError
 
@@ -39,27 +45,35 @@ class _Prefers(Plugin):
 
 
 class PrefersOthers(_Prefers):
+    """Prefer devices that are not available."""
+
     def chosen(self, available: Sequence[str], must: Sequence[str], size: int) -> Sequence[str]:
         return [*must, *(f"other-{number}" for number in range(size - len(must)))]
 
 
 class ForgetsIncluded(_Prefers):
+    """Prefer devices without those that must be included."""
+
     def chosen(self, available: Sequence[str], must: Sequence[str], size: int) -> Sequence[str]:
         return [id for id in sorted(available) if id not in must][:size]
 
 
 class PrefersAll(_Prefers):
+    """Prefer all available devices, whatever the size."""
+
     def chosen(self, available: Sequence[str], must: Sequence[str], size: int) -> Sequence[str]:
         return sorted(available)
 
 
 class PrefersTwice(_Prefers):
+    """Prefer the same device several times."""
+
     def chosen(self, available: Sequence[str], must: Sequence[str], size: int) -> Sequence[str]:
         return [*must, *[sorted(available)[0]] * size][:size]
 
 
 class Secretive(Plugin):
-    """Prefers some, and does not say so."""
+    """Prefer devices without offering GetPreferredAllocation."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -67,13 +81,15 @@ class Secretive(Plugin):
 
 
 class PreStartFails(Plugin):
+    """Require PreStartContainer, which always fails."""
+
     def record(self, call: Call) -> None:
         self.fail("PreStartContainer", "INTERNAL", "no such container")
         super().record(call)
 
 
 class PreStartOnce(Plugin):
-    """Forgets an allocation once it was used."""
+    """Forget an allocation after the first PreStartContainer."""
 
     def record(self, call: Call) -> None:
         if self.asked("PreStartContainer"):
@@ -82,7 +98,7 @@ class PreStartOnce(Plugin):
 
 
 class _Grants(Plugin):
-    """Answers Allocate in another way."""
+    """Change the response to Allocate."""
 
     def other(self, right: Grant, ids: Sequence[str]) -> Grant:
         raise NotImplementedError
@@ -96,6 +112,8 @@ def _but(right: Grant, **changes: Any) -> Grant:
 
 
 class RefusesSome(_Grants):
+    """List dev-1 as healthy but refuse to allocate it."""
+
     def other(self, right: Grant, ids: Sequence[str]) -> Grant:
         if "dev-1" in ids:
             raise LookupError("dev-1 is busy")
@@ -103,6 +121,8 @@ class RefusesSome(_Grants):
 
 
 class RefusesMany(_Grants):
+    """Refuse to allocate more than one device at a time."""
+
     def other(self, right: Grant, ids: Sequence[str]) -> Grant:
         if len(ids) > 1:
             raise ValueError("one device at a time")
@@ -110,18 +130,22 @@ class RefusesMany(_Grants):
 
 
 class AnswersNobody(Plugin):
+    """Return no container responses from Allocate."""
+
     def record(self, call: Call) -> None:
         self.answer("Allocate", NO_RESPONSE)
         super().record(call)
 
 
 class GrantsUnknown(Plugin):
+    """Ignore unknown IDs in Allocate instead of failing."""
+
     def granted(self, ids: Sequence[str]) -> Grant:
         return super().granted([id for id in ids if id in {device.id for device in self.devices}])
 
 
 class GarbledInstead(Plugin):
-    """Where it should refuse, it answers what nobody can read."""
+    """Return an undecodable response where it should refuse."""
 
     def record(self, call: Call) -> None:
         if set(call.ids) <= {device.id for device in self.devices}:
@@ -132,7 +156,7 @@ class GarbledInstead(Plugin):
 
 
 class SilentInstead(Secretive):
-    """What it does not offer it does not refuse either."""
+    """Never answer methods that it does not offer."""
 
     def record(self, call: Call) -> None:
         self.hang("GetPreferredAllocation")
@@ -140,6 +164,8 @@ class SilentInstead(Secretive):
 
 
 class DiesOfErrors(Plugin):
+    """Exit when an unknown device is requested."""
+
     def granted(self, ids: Sequence[str]) -> Grant:
         try:
             return super().granted(ids)
@@ -148,6 +174,8 @@ class DiesOfErrors(Plugin):
 
 
 class KeepsAccounts(Plugin):
+    """Refuse to allocate a device that it has allocated before."""
+
     def granted(self, ids: Sequence[str]) -> Grant:
         if any(call.method == "Allocate" and set(call.ids) & set(ids) for call in self.calls[:-1]):
             raise LookupError(f"{', '.join(ids)} is in use")
@@ -155,7 +183,7 @@ class KeepsAccounts(Plugin):
 
 
 class MixesUp(Plugin):
-    """Keeps what is asked for in one place for all calls."""
+    """Keep the request of all concurrent calls in one place."""
 
     async def act(self, method: str, context: Context) -> bytes | None:
         wrong = await super().act(method, context)
@@ -170,37 +198,51 @@ class MixesUp(Plugin):
 
 
 class OddEnvironment(_Grants):
+    """Set an environment variable with an invalid name."""
+
     def other(self, right: Grant, ids: Sequence[str]) -> Grant:
         return _but(right, env={"LEDS=": ids[0]})
 
 
 class NoSuchNode(_Grants):
+    """Return device nodes that do not exist on the host."""
+
     def other(self, right: Grant, ids: Sequence[str]) -> Grant:
         return _but(right, devices=tuple(DeviceNode(f"/dev/{id}", f"/dev/no-such-{id}", "rw") for id in ids))
 
 
 class NoSuchPath(_Grants):
+    """Return mounts of paths that do not exist on the host."""
+
     def other(self, right: Grant, ids: Sequence[str]) -> Grant:
         return _but(right, mounts=tuple(Mount(f"/etc/{id}", f"/no/such/{id}", True) for id in ids))
 
 
 class OnePath(_Grants):
+    """Return several devices with the same path in the container."""
+
     def other(self, right: Grant, ids: Sequence[str]) -> Grant:
         hosts = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random")
         return _but(right, devices=tuple(DeviceNode("/dev/led", hosts[int(id[-1]) % 4], "rw") for id in ids))
 
 
 class OddCdiNames(_Grants):
+    """Return CDI device names that are not fully qualified."""
+
     def other(self, right: Grant, ids: Sequence[str]) -> Grant:
         return _but(right, cdi_devices=tuple(ids))
 
 
 class UnknownCdiNames(_Grants):
+    """Return CDI devices that no spec defines."""
+
     def other(self, right: Grant, ids: Sequence[str]) -> Grant:
         return _but(right, cdi_devices=tuple(f"example.com/led=no-{id}" for id in ids))
 
 
 class EmptyCdiSpec(Plugin):
+    """Write a CDI spec with a device node that does not exist."""
+
     def spec(self) -> dict[str, Any]:
         spec = super().spec()
         for device in spec["devices"]:
@@ -209,16 +251,22 @@ class EmptyCdiSpec(Plugin):
 
 
 class OddAnnotations(_Grants):
+    """Return an annotation with an invalid key."""
+
     def other(self, right: Grant, ids: Sequence[str]) -> Grant:
         return _but(right, annotations={"the leds": ids[0]})
 
 
 class AllTheSame(_Grants):
+    """Return the same response for all devices."""
+
     def other(self, right: Grant, ids: Sequence[str]) -> Grant:
         return Grant(env={"LEDS": "all"})
 
 
 class Endless(_Grants):
+    """Return a response of more than 4 MiB."""
+
     def other(self, right: Grant, ids: Sequence[str]) -> Grant:
         return _but(right, env={"LEDS": "x" * (5 << 20)})
 

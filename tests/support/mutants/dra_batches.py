@@ -1,4 +1,4 @@
-"""DRA drivers that answer calls for several claims in a wrong way. See `faulty_dra_driver`."""
+"""DRA drivers that handle calls with several claims, or concurrent calls, incorrectly. See `faulty_dra_driver`."""
 
 import threading
 from collections.abc import Sequence
@@ -19,6 +19,8 @@ Driver = SoundDraDriver
 
 
 class _Skips(Driver):
+    """Leave out the last claim in the response to `method`."""
+
     method = ""
 
     async def answered(self, method: str, package: str, request: Any, response: Any) -> None:
@@ -27,15 +29,19 @@ class _Skips(Driver):
 
 
 class SkipsPrepare(_Skips):
+    """Leave out a claim in the response to NodePrepareResources."""
+
     method = PREPARE
 
 
 class SkipsUnprepare(_Skips):
+    """Leave out a claim in the response to NodeUnprepareResources."""
+
     method = UNPREPARE
 
 
 class _Looks(Driver):
-    """At the claims of a call."""
+    """Check the claims of a call before it is handled."""
 
     async def called(self, path: str, unary: Unary, blob: bytes, context: Context) -> bytes:
         if path.endswith((f"/{PREPARE}", f"/{UNPREPARE}")):
@@ -47,19 +53,23 @@ class _Looks(Driver):
 
 
 class NotForNothing(_Looks):
+    """Reject calls without claims."""
+
     def check(self, uids: Sequence[str]) -> None:
         if not uids:
             raise InvalidInput("no claims")
 
 
 class NotTwice(_Looks):
+    """Reject calls that list a claim twice."""
+
     def check(self, uids: Sequence[str]) -> None:
         if len(set(uids)) < len(uids):
             raise InvalidInput("the same claim twice")
 
 
 class Unforgiving(Driver):
-    """A claim that was in one call with a bad one never succeeds."""
+    """Never prepare a claim that was in a call with a bad one."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -75,7 +85,7 @@ class Unforgiving(Driver):
 
 
 class MixesUp(Driver):
-    """Has one place for the claim that it is dealing with, and no turns."""
+    """Keep the current claim of all concurrent calls in one place."""
 
     def turns(self) -> AbstractAsyncContextManager[object] | None:
         return None
@@ -87,7 +97,7 @@ class MixesUp(Driver):
 
 
 class UnpreparesLater(Driver):
-    """What is to be unprepared goes some time later, whatever has become of it."""
+    """Unprepare some time later, even if the claim was prepared again."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -103,7 +113,7 @@ class UnpreparesLater(Driver):
 
 
 class EndsWhatIsFirst(Driver):
-    """Where the first claim of a call is not known, there is nothing to do."""
+    """Unprepare nothing if the first claim of a call is unknown."""
 
     async def called(self, path: str, unary: Unary, blob: bytes, context: Context) -> bytes:
         claims = pb.NodeUnprepareResourcesRequest.FromString(blob).claims if path.endswith(f"/{UNPREPARE}") else []

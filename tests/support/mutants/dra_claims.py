@@ -1,4 +1,4 @@
-"""DRA drivers that prepare claims in a wrong way. See `faulty_dra_driver`."""
+"""DRA drivers that prepare claims incorrectly. See `faulty_dra_driver`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,12 +19,14 @@ Driver = SoundDraDriver
 
 
 class Broken(Driver):
+    """Never prepare a claim."""
+
     async def prepare(self, claim: Claim) -> Sequence[Prepared]:
         raise Unavailable("no light today")
 
 
 class _Answers(Driver):
-    """Changes devices that are answered with."""
+    """Change the devices in the response to NodePrepareResources."""
 
     async def answered(self, method: str, package: str, request: Any, response: Any) -> None:
         if method == PREPARE:
@@ -37,37 +39,51 @@ class _Answers(Driver):
 
 
 class OtherPool(_Answers):
+    """Return devices with the wrong pool name."""
+
     def change(self, device: Any, package: str) -> None:
         device.pool_name = self.name
 
 
 class OtherRequest(_Answers):
+    """Return devices with the wrong request name."""
+
     def change(self, device: Any, package: str) -> None:
         device.request_names[:] = ["led"]
 
 
 class WithAlternative(_Answers):
+    """Return request names with the name of an alternative."""
+
     def change(self, device: Any, package: str) -> None:
         device.request_names[:] = [f"{name}/sub" for name in device.request_names]
 
 
 class Endless(_Answers):
+    """Return a response of more than 4 MiB."""
+
     def change(self, device: Any, package: str) -> None:
         device.cdi_device_ids.append("x" * (5 << 20))
 
 
 class ForgetsShares(_Answers):
+    """Leave out share IDs in responses of v1."""
+
     def change(self, device: Any, package: str) -> None:
         device.ClearField("share_id") if package == "v1" else None
 
 
 class LessInOldVersion(_Answers):
+    """Leave out CDI devices in responses of v1beta1."""
+
     def change(self, device: Any, package: str) -> None:
         if package == "v1beta1":
             device.ClearField("cdi_device_ids")
 
 
 class OnlyOnce(Driver):
+    """Refuse to prepare a claim that is already prepared."""
+
     async def prepare(self, claim: Claim) -> Sequence[Prepared]:
         if claim.uid in await self.log.entries():
             raise InUse(f"claim {claim.ref.name} is prepared already")
@@ -75,7 +91,7 @@ class OnlyOnce(Driver):
 
 
 class _Credulous(Driver):
-    """Takes this error for a success."""
+    """Report success instead of the given error."""
 
     error = ""
 
@@ -86,19 +102,25 @@ class _Credulous(Driver):
 
 
 class BelievesInClaims(_Credulous):
+    """Prepare claims that do not exist."""
+
     error = "does not exist"
 
 
 class BelievesInUids(_Credulous):
+    """Prepare claims whose UID does not match the API."""
+
     error = "got replaced"
 
 
 class BelievesInSchedulers(_Credulous):
+    """Prepare claims that are not allocated."""
+
     error = "is not allocated"
 
 
 class TakesAll(Driver):
-    """Answers for the devices of other drivers, too."""
+    """Return the devices of other drivers as well."""
 
     async def prepare(self, claim: Claim) -> Sequence[Prepared]:
         self.foreign = [each for each in claim.object.results if each.driver != self.name]
@@ -110,6 +132,8 @@ class TakesAll(Driver):
 
 
 class ReadsEveryParameter(Driver):
+    """Parse the parameters for other drivers as its own."""
+
     def parameters(self, claim: Claim, result: DeviceResult) -> Parameters:
         allocation = claim.object.status.allocation
         for each in allocation.devices.config if allocation else ():
@@ -119,11 +143,15 @@ class ReadsEveryParameter(Driver):
 
 
 class ReadsNoParameter(Driver):
+    """Ignore all parameters, even invalid ones."""
+
     def parameters(self, claim: Claim, result: DeviceResult) -> Parameters:
         return Parameters()
 
 
 class RefusesParameters(Driver):
+    """Reject its own parameters."""
+
     def parameters(self, claim: Claim, result: DeviceResult) -> Parameters:
         if claim.configs_for(result):
             raise InvalidInput("there is nothing to configure")
@@ -131,11 +159,13 @@ class RefusesParameters(Driver):
 
 
 class GivesTwice(Driver):
+    """Prepare a device for two claims at the same time."""
+
     async def check_free(self, claim: Claim) -> None: ...
 
 
 class SharesNothing(Driver):
-    """Takes each share for the whole device."""
+    """Treat a share of a device as the whole device."""
 
     async def check_free(self, claim: Claim) -> None:
         wanted = {f"{result.pool}/{result.device}" for result in claim.results}
@@ -145,13 +175,15 @@ class SharesNothing(Driver):
 
 
 class FileByName(Driver):
+    """Name a file after the claim, whose name may be too long."""
+
     async def prepare(self, claim: Claim) -> Sequence[Prepared]:
         (self.data / f"{claim.ref.namespace}_{claim.ref.name}").write_text(claim.uid)
         return await super().prepare(claim)
 
 
 class RemembersNames(Driver):
-    """Takes claims of one name for the same."""
+    """Treat claims with the same name as the same claim."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -169,12 +201,14 @@ class RemembersNames(Driver):
 
 
 class RemembersFullNames(RemembersNames):
+    """Treat claims with the same namespace and name as the same claim."""
+
     def key(self, claim: Any) -> str:
         return f"{claim.namespace}/{claim.name}"
 
 
 class SilentInstead(Driver):
-    """Where it should refuse a claim, it does not answer at all."""
+    """Never answer where it should refuse a claim."""
 
     async def answered(self, method: str, package: str, request: Any, response: Any) -> None:
         if any(answer.error for answer in response.claims.values()):
@@ -182,7 +216,7 @@ class SilentInstead(Driver):
 
 
 class GarbledInstead(Driver):
-    """Where it should refuse a claim, it answers what nobody can read."""
+    """Return an undecodable response where it should refuse a claim."""
 
     async def called(self, path: str, unary: Unary, blob: bytes, context: Context) -> bytes:
         self.refused = False

@@ -1,4 +1,4 @@
-"""DRA drivers whose CDI files are wrong, or there at the wrong time. See `faulty_dra_driver`."""
+"""DRA drivers whose CDI files are wrong, or exist at the wrong time. See `faulty_dra_driver`."""
 
 import os
 import threading
@@ -18,6 +18,8 @@ Driver = SoundDraDriver
 
 
 class ShortIds(Driver):
+    """Return CDI IDs that are not fully qualified."""
+
     async def answered(self, method: str, package: str, request: Any, response: Any) -> None:
         for answer in response.claims.values() if method == PREPARE else ():
             for device in answer.devices:
@@ -25,6 +27,8 @@ class ShortIds(Driver):
 
 
 class RepeatedIds(Driver):
+    """Return every CDI ID twice."""
+
     async def answered(self, method: str, package: str, request: Any, response: Any) -> None:
         for answer in response.claims.values() if method == PREPARE else ():
             for device in answer.devices:
@@ -32,7 +36,7 @@ class RepeatedIds(Driver):
 
 
 class _Files(Driver):
-    """With other files than those of the SDK."""
+    """Write CDI files with another class than the SDK's."""
 
     kind: type[CdiFiles]
 
@@ -42,7 +46,7 @@ class _Files(Driver):
 
 
 class _ChangedFiles(CdiFiles):
-    """Written well, and then spoilt."""
+    """Write CDI files correctly and then spoil them."""
 
     def write(self, claim: ClaimRef, prepared: Sequence[Prepared]) -> list[tuple[str, ...]]:
         ids = super().write(claim, prepared)
@@ -54,6 +58,8 @@ class _ChangedFiles(CdiFiles):
 
 
 class _Late(_ChangedFiles):
+    """Make a CDI file appear three seconds late."""
+
     def spoil(self, path: Path) -> None:
         draft = path.with_suffix(".draft")
         path.rename(draft)
@@ -63,6 +69,8 @@ class _Late(_ChangedFiles):
 
 
 class _Extra(_ChangedFiles):
+    """Write another file with an unknown field."""
+
     def spoil(self, path: Path) -> None:
         draft = path.with_suffix(".draft")
         draft.write_text('{"cdiVersion": "0.5.0", "kind": "led.example.com/more", "lights": 4, "devices": []}')
@@ -70,6 +78,8 @@ class _Extra(_ChangedFiles):
 
 
 class _New(_ChangedFiles):
+    """Declare a newer cdiVersion than needed."""
+
     def spoil(self, path: Path) -> None:
         draft = path.with_suffix(".draft")
         draft.write_text(path.read_text().replace('"0.5.0"', '"1.0.0"'))
@@ -77,6 +87,8 @@ class _New(_ChangedFiles):
 
 
 class _InTwoSteps(_ChangedFiles):
+    """Write a CDI file in place, in two steps."""
+
     def spoil(self, path: Path) -> None:
         content = path.read_bytes()
         path.write_bytes(content[: len(content) // 2])
@@ -85,7 +97,7 @@ class _InTwoSteps(_ChangedFiles):
 
 
 class _Renamed(CdiFiles):
-    """With other names of devices."""
+    """Use other names for CDI devices."""
 
     def write(self, claim: ClaimRef, prepared: Sequence[Prepared]) -> list[tuple[str, ...]]:
         ids = super().write(claim, prepared)
@@ -101,16 +113,20 @@ class _Renamed(CdiFiles):
 
 
 class _ByProcess(_Renamed):
+    """Use names that contain the process ID."""
+
     def begin(self, uid: str) -> str:
         return f"claim_{uid}_{os.getpid()}"
 
 
 class _Kept(CdiFiles):
+    """Never remove CDI files."""
+
     def remove(self, uid: str) -> None: ...
 
 
 class ForgetfulFiles(CdiFiles):
-    """Removes only what it has written in this life."""
+    """Remove only CDI files that this process has written."""
 
     def __init__(self, directory: Path, driver: str) -> None:
         super().__init__(directory, driver)
@@ -126,38 +142,56 @@ class ForgetfulFiles(CdiFiles):
 
 
 class LateFiles(_Files):
+    """Answer before its CDI files exist."""
+
     kind = _Late
 
 
 class StrangeFiles(_Files):
+    """Write a CDI file with an unknown field."""
+
     kind = _Extra
 
 
 class NewFiles(_Files):
+    """Declare a newer cdiVersion than needed."""
+
     kind = _New
 
 
 class TornFiles(_Files):
+    """Write CDI files that runtimes can read half-written."""
+
     kind = _InTwoSteps
 
 
 class CommonNames(_Files):
+    """Use CDI device names without the claim's UID."""
+
     kind = _Renamed
 
 
 class NamesOfProcess(_Files):
+    """Use CDI device names that change with every restart."""
+
     kind = _ByProcess
 
 
 class KeepsFiles(_Files):
+    """Leave its CDI files behind when it unprepares."""
+
     kind = _Kept
 
 
 class ForgetsFiles(_Files):
+    """Leave CDI files behind that were written before a restart."""
+
     kind = ForgetfulFiles
 
 
 class KeepsMetadata(Driver):
+    """Leave device metadata behind when it unprepares."""
+
     async def prepare(self, claim: Claim) -> Sequence[Prepared]:
         for result in claim.results:
             name = f"{claim.ref.namespace}_{claim.ref.name}"
@@ -168,7 +202,7 @@ class KeepsMetadata(Driver):
 
 
 class _Spoilt(Driver):
-    """What it wrote for a claim is written anew, with one word for another."""
+    """Replace a word in the files of a claim."""
 
     change: tuple[str, str]
 
@@ -182,14 +216,20 @@ class _Spoilt(Driver):
 
 
 class UntypedMetadata(_Spoilt):
+    """Write device metadata without an apiVersion."""
+
     change = '"apiVersion"', '"version"'
 
 
 class MetadataOfOthers(_Spoilt):
+    """Write metadata of devices that the claim does not have."""
+
     change = '"led-', '"lamp-'
 
 
 class MetadataToWriteOn(_Spoilt):
+    """Mount device metadata read-write."""
+
     change = '"ro"', '"rw"'
 
     def files(self, uid: str) -> Iterable[Path]:
@@ -197,16 +237,22 @@ class MetadataToWriteOn(_Spoilt):
 
 
 class NoSuchNode(Driver):
+    """Give containers a device node that does not exist."""
+
     def given(self, number: int, result: DeviceResult, color: str) -> Prepared:
         return Prepared(result, devices=[DeviceNode("/dev/no-such-led")])
 
 
 class NoSuchHook(Driver):
+    """Give containers a hook that does not exist."""
+
     def given(self, number: int, result: DeviceResult, color: str) -> Prepared:
         return Prepared(result, edits=ContainerEdits(hooks=(Hook("createRuntime", "/usr/bin/no-such-hook"),)))
 
 
 class OneVariable(Driver):
+    """Set the same variable for every device of a claim."""
+
     def given(self, number: int, result: DeviceResult, color: str) -> Prepared:
         return Prepared(result, env={"LED": result.device})
 

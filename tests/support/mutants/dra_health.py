@@ -1,4 +1,4 @@
-"""DRA drivers that tell of health in a wrong way. See `faulty_dra_driver`."""
+"""DRA drivers that report health incorrectly. See `faulty_dra_driver`."""
 
 import os
 from collections.abc import AsyncIterator, Sequence
@@ -16,27 +16,37 @@ Driver = SoundDraDriver
 
 
 class Mute(Driver):
+    """Never send a health list."""
+
     async def watched(self, path: str, stream: Stream, blob: bytes, context: Context) -> AsyncIterator[bytes]:
         await anyio.sleep_forever()
         yield b""
 
 
 class UnknownDevice(Driver):
+    """Report the health of a device that it does not publish."""
+
     def reports(self) -> Sequence[DeviceHealth]:
         return [*super().reports(), DeviceHealth(self.node, "led-99")]
 
 
 class NotAll(Driver):
+    """Leave out the health of a device."""
+
     def reports(self) -> Sequence[DeviceHealth]:
         return super().reports()[:-1]
 
 
 class Twice(Driver):
+    """Report the health of a device twice."""
+
     def reports(self) -> Sequence[DeviceHealth]:
         return [*super().reports(), *super().reports()[:1]]
 
 
 class _Changes(Driver):
+    """Change the first device of each health list."""
+
     async def watched(self, path: str, stream: Stream, blob: bytes, context: Context) -> AsyncIterator[bytes]:
         async for each in stream(blob, context):
             message = pb.NodeWatchResourcesResponse.FromString(each)
@@ -48,22 +58,28 @@ class _Changes(Driver):
 
 
 class NegativeTimeout(_Changes):
+    """Report a negative timeout."""
+
     def change(self, device: pb.DeviceHealth) -> None:
         device.health_check_timeout_seconds = -1
 
 
 class Talkative(_Changes):
+    """Report a message that is too long for the kubelet."""
+
     def change(self, device: pb.DeviceHealth) -> None:
         device.message = "x" * 2000
 
 
 class Endless(_Changes):
+    """Send a health list of more than 4 MiB."""
+
     def change(self, device: pb.DeviceHealth) -> None:
         device.message = "x" * (5 << 20)
 
 
 class HangsUp(Driver):
-    """What it says holds for an hour, so it need not stay."""
+    """End the health stream after the first list."""
 
     def reports(self) -> Sequence[DeviceHealth]:
         return [DeviceHealth(each.pool, each.device, timeout=3600) for each in super().reports()]
@@ -75,6 +91,8 @@ class HangsUp(Driver):
 
 
 class SaysItOnce(Driver):
+    """Never repeat the health of devices."""
+
     async def watched(self, path: str, stream: Stream, blob: bytes, context: Context) -> AsyncIterator[bytes]:
         async for each in stream(blob, context):
             yield each
@@ -82,6 +100,8 @@ class SaysItOnce(Driver):
 
 
 class RepeatsTheFirst(Driver):
+    """Repeat the first health list even if devices change."""
+
     async def watched(self, path: str, stream: Stream, blob: bytes, context: Context) -> AsyncIterator[bytes]:
         first = b""
         async for each in stream(blob, context):
@@ -90,6 +110,8 @@ class RepeatsTheFirst(Driver):
 
 
 class CountsStreams(Driver):
+    """Count the open health streams; a base for other bugs."""
+
     streams = 0
 
     async def watched(self, path: str, stream: Stream, blob: bytes, context: Context) -> AsyncIterator[bytes]:
@@ -106,6 +128,8 @@ class CountsStreams(Driver):
 
 
 class OneListener(CountsStreams):
+    """Serve only one health stream at a time."""
+
     async def listened(self, lists: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         if self.streams > 1:
             await anyio.sleep_forever()
@@ -114,6 +138,8 @@ class OneListener(CountsStreams):
 
 
 class KeepsStreams(CountsStreams):
+    """Leak a file descriptor for each health stream."""
+
     async def listened(self, lists: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         os.open("/dev/null", os.O_RDONLY)
         async for each in lists:
@@ -121,6 +147,8 @@ class KeepsStreams(CountsStreams):
 
 
 class ListensOrActs(CountsStreams):
+    """Block prepare calls while a health stream is open."""
+
     async def called(self, path: str, unary: Unary, blob: bytes, context: Context) -> bytes:
         if path.endswith(f"/{PREPARE}") and self.streams:
             await anyio.sleep_forever()

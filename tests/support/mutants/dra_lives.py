@@ -1,4 +1,4 @@
-"""DRA drivers that die, leak, cannot be started again, or stand no second one. See `faulty_dra_driver`."""
+"""DRA drivers that crash, leak, cannot be restarted, or cannot run in two instances. See `faulty_dra_driver`."""
 
 import json
 import os
@@ -33,6 +33,8 @@ Driver = SoundDraDriver
 
 
 class _Cancelled(Driver):
+    """Call `cancelled` when a prepare call is cancelled."""
+
     async def called(self, path: str, unary: Unary, blob: bytes, context: Context) -> bytes:
         try:
             if path.endswith(f"/{PREPARE}"):
@@ -47,6 +49,8 @@ class _Cancelled(Driver):
 
 
 class StuckOnCancel(_Cancelled):
+    """Never answer again after a cancelled call."""
+
     stuck = False
 
     def cancelled(self) -> None:
@@ -59,11 +63,15 @@ class StuckOnCancel(_Cancelled):
 
 
 class DiesOfHangups(_Cancelled):
+    """Exit when a call is cancelled."""
+
     def cancelled(self) -> None:
         os._exit(3)
 
 
 class TakesGarbage(Driver):
+    """Report success for requests that cannot be decoded."""
+
     async def called(self, path: str, unary: Unary, blob: bytes, context: Context) -> bytes:
         try:
             return await super().called(path, unary, blob, context)
@@ -72,6 +80,8 @@ class TakesGarbage(Driver):
 
 
 class TakesAnyMethod(Driver):
+    """Implement a method that does not exist."""
+
     def dra(self, cluster: Cluster) -> list[Methods]:
         async def answer(blob: bytes, context: Context) -> bytes:
             return b""
@@ -80,18 +90,24 @@ class TakesAnyMethod(Driver):
 
 
 class OtherFields(Driver):
+    """Return a field that the API does not have."""
+
     async def called(self, path: str, unary: Unary, blob: bytes, context: Context) -> bytes:
         answer = await super().called(path, unary, blob, context)
         return answer + b"\x78\x01" if path.endswith(f"/{PREPARE}") else answer  # field 15
 
 
 class Leaks(Driver):
+    """Leak a file descriptor for each claim."""
+
     async def prepare(self, claim: Claim) -> Sequence[Prepared]:
         os.open("/dev/null", os.O_RDONLY)
         return await super().prepare(claim)
 
 
 class FloodsLog(Driver):
+    """Write to the log without pause."""
+
     async def live(self, stack: AsyncExitStack) -> None:
         threading.Thread(target=self._flood, daemon=True).start()
         await super().live(stack)
@@ -106,6 +122,8 @@ class FloodsLog(Driver):
 
 
 class MindsItsSocket(Driver):
+    """Refuse to start if its socket exists."""
+
     async def live(self, stack: AsyncExitStack) -> None:
         if self.service_path.exists():
             sys.exit(f"{self.service_path} exists")
@@ -113,6 +131,8 @@ class MindsItsSocket(Driver):
 
 
 class NumbersItsLives(PublishesOnce):
+    """Publish a new generation at every start."""
+
     async def write(self) -> None:
         for each in (await self.cluster.list(RESOURCE_SLICES)).items:
             self.generation = each["spec"]["pool"]["generation"] + 1
@@ -121,6 +141,8 @@ class NumbersItsLives(PublishesOnce):
 
 
 class TidiesUp(Driver):
+    """Remove the CDI files of prepared claims when it starts."""
+
     async def live(self, stack: AsyncExitStack) -> None:
         for uid in self.cdi_files.leftovers():
             self.cdi_files.remove(uid)
@@ -128,7 +150,7 @@ class TidiesUp(Driver):
 
 
 class _Marks(Driver):
-    """Leaves a mark while it works, and does not begin where there is one."""
+    """Create a mark while it works, and never begin if the mark exists."""
 
     method = ""
 
@@ -150,15 +172,19 @@ class _Marks(Driver):
 
 
 class MarksPrepare(_Marks):
+    """Never prepare again after it was killed during prepare."""
+
     method = PREPARE
 
 
 class MarksUnprepare(_Marks):
+    """Never unprepare again after it was killed during unprepare."""
+
     method = UNPREPARE
 
 
 class MarksUntilDone(_Marks):
-    """Its end is none of its business."""
+    """Never prepare again after it was stopped during prepare."""
 
     method = PREPARE
     stopping = False
@@ -172,6 +198,8 @@ class MarksUntilDone(_Marks):
 
 
 class EndsInMind(Driver):
+    """Forget at a restart which claims were unprepared."""
+
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.log = self.mind = _Unwritten(self.data / "claims.json", dict[str, int])
@@ -182,7 +210,7 @@ class EndsInMind(Driver):
 
 
 class _Unwritten(ClaimLog[dict[str, int]]):
-    """What was unprepared is struck off in memory only."""
+    """Remove unprepared claims from memory only, not from the file."""
 
     def __init__(self, path: Path, detail: type[dict[str, int]]) -> None:
         super().__init__(path, detail)
@@ -201,22 +229,30 @@ class _Unwritten(ClaimLog[dict[str, int]]):
 
 
 class Deaf(Driver):
+    """Ignore SIGTERM."""
+
     async def asked_to_stop(self) -> None:
         await anyio.sleep_forever()
 
 
 class LeavesInAHurry(Driver):
+    """Leave its sockets behind when it exits."""
+
     async def asked_to_stop(self) -> None:
         os._exit(0)
 
 
 class WaitsForListeners(CountsStreams):
+    """Exit only after all health streams have ended."""
+
     async def asked_to_stop(self) -> None:
         while self.streams:  # noqa: ASYNC110  that is the bug
             await anyio.sleep(0.05)
 
 
 class StartsOnce(Driver):
+    """Refuse to start again after it was stopped."""
+
     async def live(self, stack: AsyncExitStack) -> None:
         lock = self.root / "running"
         if lock.exists():
@@ -226,12 +262,16 @@ class StartsOnce(Driver):
 
 
 class TakesAllWithIt(Driver):
+    """Remove the CDI files of prepared claims when it exits."""
+
     async def asked_to_stop(self) -> None:
         for uid in self.cdi_files.leftovers():
             self.cdi_files.remove(uid)
 
 
 class Unpublishes(Driver):
+    """Delete its slices when it exits."""
+
     async def asked_to_stop(self) -> None:
         for each in (await self.cluster.list(RESOURCE_SLICES)).items:
             await self.cluster.delete(RESOURCE_SLICES, each["metadata"]["name"])
@@ -241,12 +281,14 @@ class Unpublishes(Driver):
 
 
 class Single(Driver):
+    """Ignore the name of its instance, so that only one can run."""
+
     def __init__(self, root: Path, cdi: Path, api: Path, node: str, instance: str = "") -> None:
         super().__init__(root, cdi, api, node)
 
 
 class KnowsOnlyItself(Driver):
-    """What it has not written itself is in its way."""
+    """Fail if another instance has written a file."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -259,7 +301,7 @@ class KnowsOnlyItself(Driver):
 
 
 class SignsItsSlices(PublishesOnce):
-    """Writes its name over that of the other one."""
+    """Overwrite the slices of the other instance."""
 
     async def write(self) -> None:
         found = (await self.cluster.list(RESOURCE_SLICES)).items
@@ -270,7 +312,7 @@ class SignsItsSlices(PublishesOnce):
 
 
 class EndsAll(Driver):
-    """Takes all sockets of its name with it, and does not see when its own is gone."""
+    """Remove the sockets of all instances when it exits."""
 
     async def serve(self, stack: AsyncExitStack, path: Path, methods: Sequence[Methods]) -> None:
         await stack.enter_async_context(SocketServer(path, methods, self.limits).serving())
@@ -281,7 +323,7 @@ class EndsAll(Driver):
 
 
 class TakesNoTurns(Driver):
-    """Reads a list, takes its time, and writes it."""
+    """Update a shared list without locking it."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -303,6 +345,8 @@ class TakesNoTurns(Driver):
 
 
 class _Listed(CdiFiles):
+    """Remove only CDI files in a list that instances share."""
+
     list: Path
 
     def remove(self, uid: str) -> None:

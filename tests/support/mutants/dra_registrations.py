@@ -1,4 +1,4 @@
-"""DRA drivers that introduce themselves in a wrong way, or not again. See `faulty_dra_driver`."""
+"""DRA drivers that register incorrectly, or only once. See `faulty_dra_driver`."""
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -23,72 +23,90 @@ Driver = SoundDraDriver
 
 
 class NeverFound(Driver):
+    """Create no socket in the registry directory."""
+
     async def serve(self, stack: AsyncExitStack, path: Path, methods: Sequence[Methods]) -> None:
         if path != self.registry_path:
             await super().serve(stack, path, methods)
 
 
 class OtherType(Driver):
+    """Introduce itself as a device plugin."""
+
     def registrar(self) -> Registrar:
         return Registrar("DevicePlugin", self.name, str(self.service_path), self.versions)
 
 
 class BadName(Driver):
+    """Register under an invalid driver name."""
+
     def registrar(self) -> Registrar:
         return Registrar(DRA_PLUGIN, "Led_Driver", str(self.service_path), self.versions)
 
 
 class RelativeEndpoint(Driver):
+    """Register with a relative endpoint."""
+
     def registrar(self) -> Registrar:
         return Registrar(DRA_PLUGIN, self.name, self.service_path.name, self.versions)
 
 
 class OldVersion(Driver):
+    """Offer only a version that kubelets no longer know."""
+
     versions = ("1.0.0",)
 
 
 class LongVersion(Driver):
+    """Offer the full name of a gRPC service as a version."""
+
     versions = ("k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin", *Driver.versions)
 
 
 class OldestFirst(Driver):
+    """List the oldest service first."""
+
     versions = (DraService.V1BETA1, DraService.V1)
 
 
 class OffersTooMuch(Driver):
+    """Offer a service that it does not implement."""
+
     services = (DraService.V1,)
 
 
 class _Counting(Driver):
-    """Knows how often it was asked and told."""
+    """Count the calls of GetInfo and NotifyRegistrationStatus; a base for other bugs."""
 
-    asked = told = 0
+    asked = notified = 0
 
     async def called(self, path: str, unary: Unary, blob: bytes, context: Context) -> bytes:
         if path.endswith("/GetInfo"):
             self.asked += 1
             await self.was_asked()
         if path.endswith("/NotifyRegistrationStatus"):
-            self.told += 1
-            await self.was_told(pb.RegistrationStatus.FromString(blob).plugin_registered)
+            self.notified += 1
+            await self.was_notified(pb.RegistrationStatus.FromString(blob).plugin_registered)
         return await super().called(path, unary, blob, context)
 
     async def was_asked(self) -> None: ...
-    async def was_told(self, registered: bool) -> None: ...
+    async def was_notified(self, registered: bool) -> None: ...
 
 
 class FoundTooSoon(_Counting):
-    """Serves claims when it has heard that it cannot be reached."""
+    """Serve claims only after a registration has failed."""
 
     async def serve(self, stack: AsyncExitStack, path: Path, methods: Sequence[Methods]) -> None:
         if path != self.registry_path:
             await super().serve(stack, self.registry_path, [self.registration()])
-            while not self.told:  # noqa: ASYNC110  it has no better idea
+            while not self.notified:  # noqa: ASYNC110  it has no better idea
                 await anyio.sleep(0.02)
             await super().serve(stack, path, methods)
 
 
 class ChangesItsMind(_Counting):
+    """Return different versions in every second GetInfo."""
+
     async def called(self, path: str, unary: Unary, blob: bytes, context: Context) -> bytes:
         answer = await super().called(path, unary, blob, context)
         if path.endswith("/GetInfo") and self.asked % 2 == 0:
@@ -99,9 +117,11 @@ class ChangesItsMind(_Counting):
 
 
 class Sulks(_Counting):
+    """Fail GetInfo after a refused registration."""
+
     refused = False
 
-    async def was_told(self, registered: bool) -> None:
+    async def was_notified(self, registered: bool) -> None:
         self.refused = self.refused or not registered
 
     async def was_asked(self) -> None:
@@ -110,41 +130,49 @@ class Sulks(_Counting):
 
 
 class Complains(_Counting):
-    async def was_told(self, registered: bool) -> None:
-        if self.told == 1:
+    """Return an error from the first NotifyRegistrationStatus."""
+
+    async def was_notified(self, registered: bool) -> None:
+        if self.notified == 1:
             raise Unavailable("not ready yet")
 
 
 class IntroducedOnce(_Counting):
+    """Fail GetInfo after it was registered once."""
+
     async def was_asked(self) -> None:
-        if self.told:
+        if self.notified:
             raise InUse("there is a kubelet already")
 
 
 class IntroducedThrice(_Counting):
+    """Never answer GetInfo after it was registered three times."""
+
     async def was_asked(self) -> None:
-        if self.told > 2:
+        if self.notified > 2:
             await anyio.sleep_forever()
 
 
 class OncePerKubelet(_Counting):
+    """Refuse to prepare a claim again for the next kubelet."""
+
     async def prepare(self, claim: Claim) -> Sequence[Prepared]:
-        if self.told > 1 and claim.uid in await self.log.entries():
+        if self.notified > 1 and claim.uid in await self.log.entries():
             raise InUse(f"claim {claim.ref.name} is prepared already")
         return await super().prepare(claim)
 
 
 class PublishesAnew(_Counting):
-    """A new generation for each kubelet."""
+    """Publish a new generation for each kubelet."""
 
-    async def was_told(self, registered: bool) -> None:
-        for each in (await self.cluster.list(RESOURCE_SLICES)).items if self.told > 1 else ():
+    async def was_notified(self, registered: bool) -> None:
+        for each in (await self.cluster.list(RESOURCE_SLICES)).items if self.notified > 1 else ():
             each["spec"]["pool"]["generation"] += 1
             await self.cluster.update(RESOURCE_SLICES, each)
 
 
 class Impatient(_Counting):
-    """Takes its socket away if nobody looks at it, from its second life on."""
+    """Remove its socket if no kubelet calls it soon, from the second start on."""
 
     async def serve(self, stack: AsyncExitStack, path: Path, methods: Sequence[Methods]) -> None:
         lived = self.data / "lived"

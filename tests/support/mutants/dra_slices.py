@@ -1,4 +1,4 @@
-"""DRA drivers that publish in a wrong way. See `faulty_dra_driver`."""
+"""DRA drivers that publish slices incorrectly. See `faulty_dra_driver`."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,12 +19,14 @@ Driver = SoundDraDriver
 
 
 class Silent(Driver):
+    """Publish no slices."""
+
     async def publishing(self, *, task_status: TaskStatus[None]) -> None:
         task_status.started()
 
 
 class PublishesOnce(Driver):
-    """By hand, without looking at what becomes of it."""
+    """Publish a slice once and never restore it."""
 
     generation = 1
 
@@ -66,17 +68,23 @@ class PublishesOnce(Driver):
 
 
 class ForOthers(PublishesOnce):
+    """Publish a slice of another driver as well."""
+
     async def write(self) -> None:
         await super().write()
         await self.create(self.slice(driver="other.example.com"))
 
 
 class OnAnotherNode(PublishesOnce):
+    """Publish the slice of another node."""
+
     async def write(self) -> None:
         await self.create(self.slice(nodeName="other-node"))
 
 
 class OwnedByNobody(PublishesOnce):
+    """Publish a slice without an owner."""
+
     async def write(self) -> None:
         document = self.slice()
         del document["metadata"]["ownerReferences"]
@@ -84,23 +92,31 @@ class OwnedByNobody(PublishesOnce):
 
 
 class Incomplete(PublishesOnce):
+    """Publish only one of the two slices of a pool."""
+
     async def write(self) -> None:
         await self.create(self.slice(pool=self.pool(2)))
 
 
 class KeepsOldOnes(PublishesOnce):
+    """Leave a slice of an older generation behind."""
+
     async def write(self) -> None:
         await self.create(self.slice())
         await self.create(self.slice(pool=self.pool(1, 2)))
 
 
 class Duplicates(PublishesOnce):
+    """Publish the same devices in two slices."""
+
     async def write(self) -> None:
         for _ in range(2):
             await self.create(self.slice(pool=self.pool(2)))
 
 
 class TooMany(PublishesOnce):
+    """Publish more devices in a slice than the API allows."""
+
     async def write(self) -> None:
         await super().write()
         with suppress(DevletError):
@@ -108,6 +124,8 @@ class TooMany(PublishesOnce):
 
 
 class Restless(PublishesOnce):
+    """Update its slice all the time."""
+
     async def write(self) -> None:
         self.written = await self.create(self.slice())
 
@@ -120,7 +138,7 @@ class Restless(PublishesOnce):
 
 
 class Jealous(Driver):
-    """Thinks that all slices of its name are its own."""
+    """Delete the slices of the same driver on other nodes."""
 
     async def publishing(self, *, task_status: TaskStatus[None]) -> None:
         for each in (await self.cluster.list(RESOURCE_SLICES)).items:
@@ -130,6 +148,8 @@ class Jealous(Driver):
 
 
 class OneNameForAll(PublishesOnce):
+    """Use a slice name that is the same on all nodes."""
+
     async def write(self) -> None:
         document = self.slice()
         document["metadata"] = {"name": "leds", "ownerReferences": document["metadata"]["ownerReferences"]}
@@ -137,17 +157,23 @@ class OneNameForAll(PublishesOnce):
 
 
 class NeverChanges(Driver):
+    """Never publish a change of its devices."""
+
     async def changes(self) -> AsyncIterator[Mapping[str, Pool]]:
         yield self.pools()
         await anyio.sleep_forever()
 
 
 class ChangesByHalf(PublishesOnce):
+    """Publish only half of a pool after a change."""
+
     async def changed(self) -> None:
         await self.create(self.slice(pool=self.pool(2, 2)))
 
 
 class StartsOver(PublishesOnce):
+    """Publish a lower generation after a change."""
+
     generation = 5
 
     async def changed(self) -> None:
@@ -157,7 +183,7 @@ class StartsOver(PublishesOnce):
 
 
 class ChangesOneByOne(PublishesOnce):
-    """Has two slices, and writes both without another generation."""
+    """Update two slices without raising the generation."""
 
     async def write(self) -> None:
         for half in self.halves():
@@ -174,7 +200,7 @@ class ChangesOneByOne(PublishesOnce):
 
 
 class CountsInMemory(PublishesOnce):
-    """In each life its changes begin with generation 2."""
+    """Start its changes with generation 2 again after a restart."""
 
     async def write(self) -> None:
         if not (await self.cluster.list(RESOURCE_SLICES)).items:
@@ -187,7 +213,7 @@ class CountsInMemory(PublishesOnce):
 
 
 class KnowsTheFirst(Driver):
-    """Looks at its devices when it starts, and publishes what has come since."""
+    """Publish new devices, but prepare only those known at its start."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

@@ -1,4 +1,4 @@
-"""DRA drivers that unprepare claims in a wrong way. See `faulty_dra_driver`."""
+"""DRA drivers that unprepare claims incorrectly. See `faulty_dra_driver`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,11 +16,15 @@ Driver = SoundDraDriver
 
 
 class NeverEnds(Driver):
+    """Never unprepare a claim."""
+
     async def unprepare(self, claim: ClaimRef) -> None:
         raise Unavailable("the light is still on")
 
 
 class EndsOnce(Driver):
+    """Fail to unprepare a claim that was unprepared before."""
+
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.ended: set[str] = set()
@@ -33,6 +37,8 @@ class EndsOnce(Driver):
 
 
 class KnowsItsClaims(Driver):
+    """Fail to unprepare a claim that was never prepared."""
+
     async def unprepare(self, claim: ClaimRef) -> None:
         if claim.uid not in await self.log.entries():
             raise NotFound(f"claim {claim.name} is not prepared")
@@ -40,13 +46,15 @@ class KnowsItsClaims(Driver):
 
 
 class AsksTheApi(Driver):
+    """Fail to unprepare a claim that is gone from the API."""
+
     async def unprepare(self, claim: ClaimRef) -> None:
         await self.cluster.get(RESOURCE_CLAIMS, claim.name, claim.namespace)
         await super().unprepare(claim)
 
 
 class Buries(EndsOnce):
-    """What was unprepared is over for good."""
+    """Never prepare a claim again after it was unprepared."""
 
     async def prepare(self, claim: Claim) -> Sequence[Prepared]:
         if claim.uid in self.ended:
@@ -59,11 +67,13 @@ class Buries(EndsOnce):
 
 
 class GivesNothingBack(Driver):
+    """Report success without unpreparing anything."""
+
     async def unprepare(self, claim: ClaimRef) -> None: ...
 
 
 class OldServiceByHalf(Driver):
-    """v1beta1 is for what pods wait for."""
+    """Implement only NodePrepareResources in v1beta1."""
 
     def dra(self, cluster: Cluster) -> list[Methods]:
         def is_there(path: str) -> bool:
@@ -76,6 +86,8 @@ class OldServiceByHalf(Driver):
 
 
 class EndsAll(Driver):
+    """Unprepare all claims together with one."""
+
     async def unprepare(self, claim: ClaimRef) -> None:
         await super().unprepare(claim)
         for uid in self.cdi_files.leftovers():

@@ -1,9 +1,10 @@
-"""The sound device plugin with one bug, which is named after the check of `devlet.sanity` that is to find it.
+"""The sound device plugin with one planted bug, named after the check of `devlet.sanity` that must find it.
 
     python -m tests.support.mutants.faulty_device_plugin --bug DP-LIST-4 --directory D --cdi C
 
-So each check is shown to see what it is for. Bugs are mistakes that plugins have: threads that are never free again,
-ids made at random, sockets that stay, a stream that ends. A bug is a class that changes as little as it can.
+This shows that each check finds what it is for. The bugs are mistakes that real plugins make: threads that are never
+freed, random IDs, sockets left behind, streams that end. Each bug is a class that changes as little as possible, and
+its docstring says what it does wrong.
 """
 
 from collections.abc import Sequence

@@ -1,11 +1,11 @@
-"""The sound DRA driver with one bug, which is named after the check of `devlet.sanity` that is to find it.
+"""The sound DRA driver with one planted bug, named after the check of `devlet.sanity` that must find it.
 
     python -m tests.support.mutants.faulty_dra_driver --bug DRA-CDI-5 --root R --cdi C --kubeconfig K --node N \
         --instance I
 
-So each check is shown to see what it is for. Bugs are mistakes that drivers have: state that is kept in memory only,
-files that are written where others read them, names that are taken for claims. A bug is a class that changes as little
-as it can.
+This shows that each check finds what it is for. The bugs are mistakes that real drivers make: state kept only in
+memory, files written in place, claims identified by name. Each bug is a class that changes as little as possible, and
+its docstring says what it does wrong.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Plugins whose lists of devices are wrong, or do not come. See `faulty_device_plugin`."""
+"""Device plugins that send wrong device lists, or none. See `faulty_device_plugin`."""
 
 import os
 import uuid
@@ -19,12 +19,16 @@ Plugin = SoundDevicePlugin
 
 
 class SendsLate(Plugin):
+    """Never send a device list."""
+
     async def lists(self, first: bytes | None, context: Context) -> AsyncGenerator[bytes, None]:
         await anyio.sleep_forever()
         yield b""
 
 
 class EndsStream(Plugin):
+    """End ListAndWatch after the first list."""
+
     async def lists(self, first: bytes | None, context: Context) -> AsyncGenerator[bytes, None]:
         async for message in super().lists(first, context):
             yield message
@@ -32,7 +36,7 @@ class EndsStream(Plugin):
 
 
 class _Listed(Plugin):
-    """Has other devices than it should."""
+    """Send other devices than it should."""
 
     def listed(self) -> Sequence[Device]:
         raise NotImplementedError
@@ -46,28 +50,36 @@ class _Listed(Plugin):
 
 
 class LongIds(_Listed):
+    """List a device ID of 64 characters."""
+
     def listed(self) -> Sequence[Device]:
         return [*self.devices, Device(type(self.devices[0].id)("x" * 64))]
 
 
 class DoubleIds(_Listed):
+    """List a device ID twice, healthy and unhealthy."""
+
     def listed(self) -> Sequence[Device]:
         return [*self.devices, Device(self.devices[0].id, "Unhealthy")]
 
 
 class OtherHealth(_Listed):
+    """List a health value in the wrong case."""
+
     def listed(self) -> Sequence[Device]:
         return [*self.devices[:-1], Device(self.devices[-1].id, "unhealthy")]
 
 
 class NoNode(_Listed):
-    """As the kernel says of a device without one."""
+    """List NUMA node -1, the kernel's value for none."""
 
     def listed(self) -> Sequence[Device]:
         return numbered(4, (-1,))
 
 
 class LongList(_Listed):
+    """Send a device list of more than 4 MiB."""
+
     def listed(self) -> Sequence[Device]:
         return [Device(type(self.devices[0].id)(f"{number:063}")) for number in range(70_000)]
 
@@ -76,7 +88,7 @@ class LongList(_Listed):
 
 
 class OneStream(Plugin):
-    """A list is sent to whoever comes first."""
+    """Send the list only to the first stream."""
 
     async def lists(self, first: bytes | None, context: Context) -> AsyncGenerator[bytes, None]:
         first = pb.ListAndWatchResponse().SerializeToString() if self.streams else first
@@ -85,7 +97,7 @@ class OneStream(Plugin):
 
 
 class EndsTogether(Plugin):
-    """When one stream goes all go."""
+    """End all streams when one of them is closed."""
 
     async def lists(self, first: bytes | None, context: Context) -> AsyncGenerator[bytes, None]:
         try:
@@ -96,7 +108,7 @@ class EndsTogether(Plugin):
 
 
 class Repeats(Plugin):
-    """Sends its list all the time."""
+    """Send its list all the time."""
 
     async def following(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         task_status.started()
@@ -106,7 +118,7 @@ class Repeats(Plugin):
 
 
 class FewStreams(Plugin):
-    """Has threads for ten."""
+    """Serve at most ten streams."""
 
     async def lists(self, first: bytes | None, context: Context) -> AsyncGenerator[bytes, None]:
         if self.streams >= 10:
@@ -116,7 +128,7 @@ class FewStreams(Plugin):
 
 
 class LeaksStreams(Plugin):
-    """Watches a directory for each stream, and goes on when the stream has ended."""
+    """Leak a directory watch for each stream."""
 
     async def lists(self, first: bytes | None, context: Context) -> AsyncGenerator[bytes, None]:
         os.open("/", os.O_RDONLY)
@@ -125,7 +137,7 @@ class LeaksStreams(Plugin):
 
 
 class Blocked(Plugin):
-    """Does one thing at a time, and sending a list is one."""
+    """Handle one call at a time, including a list that is being sent."""
 
     def record(self, call: Call) -> None:
         if call.method != "ListAndWatch" and self.streams > 1:
@@ -134,12 +146,16 @@ class Blocked(Plugin):
 
 
 class DeafToChanges(Plugin):
+    """Never send a change of its devices."""
+
     def change(self, devices: Sequence[Device]) -> None:
         self._devices = tuple(devices)
         self.write_spec()
 
 
 class SendsDifferences(Plugin):
+    """Send only the devices that changed."""
+
     def change(self, devices: Sequence[Device]) -> None:
         known = set(self.devices)
         new = [device for device in devices if device not in known]
@@ -149,7 +165,7 @@ class SendsDifferences(Plugin):
 
 
 class TellsOne(Plugin):
-    """Whoever sees a change first has seen it for all."""
+    """Send a change to only one stream."""
 
     def change(self, devices: Sequence[Device]) -> None:
         streams, self._streams = self._streams, set(list(self._streams)[:1])
@@ -158,7 +174,7 @@ class TellsOne(Plugin):
 
 
 class TellsTheDead(Plugin):
-    """Streams that were closed stay in its books, and take what is meant for others."""
+    """Send changes to closed streams instead of the open one."""
 
     closed = 0
 
@@ -178,7 +194,7 @@ class TellsTheDead(Plugin):
 
 
 class TellsTheFirst(Plugin):
-    """Follows its devices for its first registration only."""
+    """Send changes only for its first registration."""
 
     def change(self, devices: Sequence[Device]) -> None:
         if self.registrations > 1:
@@ -188,7 +204,7 @@ class TellsTheFirst(Plugin):
 
 
 class GrantsTheFirst(Plugin):
-    """Lists what has come since its start, and does not know it."""
+    """List new devices, but allocate only those known at its start."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -201,6 +217,8 @@ class GrantsTheFirst(Plugin):
 
 
 class RandomIds(_Listed):
+    """Use new device IDs at every start."""
+
     def listed(self) -> Sequence[Device]:
         kind = type(self.devices[0].id)
         return [Device(kind(uuid.uuid4().hex)) for _ in range(3)]

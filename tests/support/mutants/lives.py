@@ -1,4 +1,4 @@
-"""Plugins that die, leak, or cannot be started again. See `faulty_device_plugin`."""
+"""Device plugins that crash, leak or cannot be restarted. See `faulty_device_plugin`."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ Plugin = SoundDevicePlugin
 
 
 class DiesOfCancellation(Plugin):
-    """Takes the end of a call for its own."""
+    """Exit when a call is cancelled."""
 
     async def act(self, method: str, context: Context) -> bytes | None:
         try:
@@ -35,7 +35,7 @@ class DiesOfCancellation(Plugin):
 
 
 class DiesOfHangups(Plugin):
-    """Takes a stream that ends before its time for an error that it cannot bear."""
+    """Exit when a stream is closed early."""
 
     async def lists(self, first: bytes | None, context: Context) -> AsyncGenerator[bytes, None]:
         try:
@@ -46,7 +46,7 @@ class DiesOfHangups(Plugin):
 
 
 class TakesAnything(Plugin):
-    """Answers with success to whatever it does not look at."""
+    """Report success for every call of `method`."""
 
     method = ""
 
@@ -57,6 +57,8 @@ class TakesAnything(Plugin):
 
 
 class _Success(grpc.GenericRpcHandler):
+    """A gRPC handler that reports success for a method without reading the request."""
+
     def __init__(self, method: str) -> None:
         self._method = method
 
@@ -71,14 +73,20 @@ class _Success(grpc.GenericRpcHandler):
 
 
 class TakesGarbage(TakesAnything):
+    """Report success for requests that cannot be decoded."""
+
     method = "/Allocate"
 
 
 class TakesAnyMethod(TakesAnything):
+    """Implement a method that does not exist."""
+
     method = "/NoSuchMethod"
 
 
 class OtherFields(Plugin):
+    """Return a field that v1beta1 does not have."""
+
     def record(self, call: Call) -> None:
         self.answer("GetDevicePluginOptions", self._options_of_tomorrow())
         super().record(call)
@@ -89,12 +97,16 @@ class OtherFields(Plugin):
 
 
 class LeaksCalls(Plugin):
+    """Leak a file descriptor for each call."""
+
     def record(self, call: Call) -> None:
         os.open("/", os.O_RDONLY)
         super().record(call)
 
 
 class Talks(Plugin):
+    """Write to the log without pause."""
+
     async def following(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         task_status.started()
         while True:
@@ -103,7 +115,7 @@ class Talks(Plugin):
 
 
 class StumblesOverSocket(Plugin):
-    """bind() fails on a socket that is there, and it does not remove it."""
+    """Fail to start if its socket exists."""
 
     async def start(self) -> None:
         if self.path.exists():
@@ -112,7 +124,7 @@ class StumblesOverSocket(Plugin):
 
 
 class _Marked(Plugin):
-    """Writes a file below the root while it is at something."""
+    """Write a file below the root while it works."""
 
     @property
     def mark(self) -> Path:
@@ -120,7 +132,7 @@ class _Marked(Plugin):
 
 
 class KeepsBooks(_Marked):
-    """What it has handed out it writes down, and does not hand out again when it is started."""
+    """Record allocations and refuse to allocate the devices again after a restart."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -134,7 +146,7 @@ class KeepsBooks(_Marked):
 
 
 class HalfWritten(_Marked):
-    """Locks a file while it allocates; a lock that is there is never taken."""
+    """Fail to allocate if a lock of a killed process exists."""
 
     async def act(self, method: str, context: Context) -> bytes | None:
         if method == "Allocate":
@@ -152,7 +164,7 @@ class HalfWritten(_Marked):
 
 
 class ForgetsAllocations(Plugin):
-    """PreStartContainer is for what this process has allocated."""
+    """Answer PreStartContainer only for allocations of this process."""
 
     def record(self, call: Call) -> None:
         self.recover("PreStartContainer")
@@ -162,12 +174,16 @@ class ForgetsAllocations(Plugin):
 
 
 class DeafToSignals(Plugin):
+    """Ignore SIGTERM."""
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
 
 
 class LeavesSocket(Plugin):
+    """Leave a dead socket behind when it exits."""
+
     async def __aexit__(self, *exc: Any) -> None:
         await super().__aexit__(*exc)
         with socket.socket(socket.AF_UNIX) as dead:
@@ -175,19 +191,23 @@ class LeavesSocket(Plugin):
 
 
 class LeavesFile(Plugin):
+    """Leave a file in the kubelet's directory."""
+
     async def start(self) -> None:
         (self.directory / "led.state").touch()
         await super().start()
 
 
 class WaitsForStreams(Plugin):
+    """Exit only after all streams have ended."""
+
     async def __aexit__(self, *exc: Any) -> None:
         await self.until_streams(0)
         await super().__aexit__(*exc)
 
 
 class StopsForGood(_Marked):
-    """Says that it was stopped, and believes it."""
+    """Refuse to start again after it was stopped."""
 
     async def register(self, **said: Any) -> None:
         if self.mark.exists():

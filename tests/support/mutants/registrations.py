@@ -1,4 +1,4 @@
-"""Plugins that register wrongly, or not again. See `faulty_device_plugin`."""
+"""Device plugins that register incorrectly, or only once. See `faulty_device_plugin`."""
 
 from typing import Any
 
@@ -16,27 +16,35 @@ Plugin = SoundDevicePlugin
 
 
 class NeverRegisters(Plugin):
+    """Never register."""
+
     async def register(self, **said: Any) -> None:
         await anyio.sleep_forever()
 
 
 class OldVersion(Plugin):
+    """Register with an old API version."""
+
     async def register(self, **said: Any) -> None:
         await super().register(**{**said, "version": "v1alpha2"})
 
 
 class WholePath(Plugin):
+    """Register with an absolute path as endpoint."""
+
     async def register(self, **said: Any) -> None:
         await super().register(**{**said, "endpoint": str(self.path)})
 
 
 class BareName(Plugin):
+    """Register a resource name without a domain."""
+
     async def register(self, **said: Any) -> None:
         await super().register(**{**said, "resource": "led"})
 
 
 class ServesLate(Plugin):
-    """Serves once it is registered, which it never is."""
+    """Serve only after Register has succeeded, which it never does."""
 
     async def start(self) -> None:
         if self.registrations:
@@ -51,6 +59,8 @@ class ServesLate(Plugin):
 
 
 class OtherOptions(Plugin):
+    """Register with other options than it returns."""
+
     async def register(self, **said: Any) -> None:
         right, self.options = self.options, Options()
         try:
@@ -60,19 +70,23 @@ class OtherOptions(Plugin):
 
 
 class RegistersOften(Plugin):
+    """Register three times."""
+
     async def register(self, **said: Any) -> None:
         for _ in range(3):
             await super().register(**said)
 
 
 class SharesSocket(Plugin):
+    """Register two resources with the same socket."""
+
     async def register(self, **said: Any) -> None:
         await super().register(**said)
         await super().register(**{**said, "resource": "example.com/lamp"})
 
 
 class Impatient(Plugin):
-    """Gives up a registration that takes long, and does not try again."""
+    """Give up a slow registration and never retry."""
 
     async def register(self, **said: Any) -> None:
         try:
@@ -82,6 +96,8 @@ class Impatient(Plugin):
 
 
 class GivesUp(Plugin):
+    """Never retry a refused registration."""
+
     async def register(self, **said: Any) -> None:
         try:
             await super().register(**said)
@@ -90,25 +106,31 @@ class GivesUp(Plugin):
 
 
 class OtherType(Plugin):
+    """Introduce itself as a CSI plugin."""
+
     def info(self) -> pb_registration.PluginInfo:
         self.type = "CSIPlugin"
         return super().info()
 
 
 class OtherVersions(Plugin):
+    """Offer only an unknown API version."""
+
     def info(self) -> pb_registration.PluginInfo:
         self.versions = ["v1alpha"]
         return super().info()
 
 
 class RelativeEndpoint(Plugin):
+    """Return a relative endpoint from GetInfo."""
+
     def info(self) -> pb_registration.PluginInfo:
         self.endpoint = self.path.name
         return super().info()
 
 
 class GreetsOnce(Plugin):
-    """Hides its socket once it was registered."""
+    """Remove its socket after it was registered."""
 
     def notified(self, registered: bool, error: str) -> None:
         super().notified(registered, error)
@@ -116,12 +138,16 @@ class GreetsOnce(Plugin):
 
 
 class OtherEachTime(Plugin):
+    """Return different versions in every second GetInfo."""
+
     def info(self) -> pb_registration.PluginInfo:
         self.versions = ["v1beta1", f"v{len(self.versions)}"] if len(self.versions) == 1 else ["v1beta1"]
         return super().info()
 
 
 class GivesUpWhenRefused(Plugin):
+    """Remove its socket after a refused registration."""
+
     def notified(self, registered: bool, error: str) -> None:
         super().notified(registered, error)
         if not registered:
@@ -129,6 +155,8 @@ class GivesUpWhenRefused(Plugin):
 
 
 class RegistersOnce(Plugin):
+    """Never register again after a kubelet restart."""
+
     async def register(self, **said: Any) -> None:
         if self.registrations:
             await anyio.sleep_forever()
@@ -136,7 +164,7 @@ class RegistersOnce(Plugin):
 
 
 class ForgetsDevices(Plugin):
-    """What it has handed out it does not list to the next kubelet."""
+    """Leave out allocated devices after a kubelet restart."""
 
     async def register(self, **said: Any) -> None:
         if self.registrations:
@@ -148,7 +176,7 @@ class ForgetsDevices(Plugin):
 
 
 class NoPatience(Plugin):
-    """If kubelet.sock is gone for a moment it is gone for good."""
+    """Give up if kubelet.sock is gone for a moment."""
 
     async def following(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         task_status.started()
@@ -167,6 +195,8 @@ class NoPatience(Plugin):
 
 
 class RegistersTwice(Plugin):
+    """Register no more than twice."""
+
     async def register(self, **said: Any) -> None:
         if self.registrations > 1:
             await anyio.sleep_forever()
@@ -174,7 +204,7 @@ class RegistersTwice(Plugin):
 
 
 class NeedsKubelet(Plugin):
-    """Looks for kubelet.sock when it starts, and never again."""
+    """Look for kubelet.sock only when it starts."""
 
     async def start(self) -> None:
         if self._late is None:

@@ -56,6 +56,8 @@ _MESSAGES: Mapping[str, Any] = {"v1": pb_v1, "v1beta1": pb_v1beta1}
 
 
 class Parameters(Struct, frozen=True, forbid_unknown_fields=True):
+    """The opaque parameters that the driver accepts."""
+
     color: Literal["red", "green"] = "red"
 
 

@@ -15,6 +15,6 @@ def test_members_have_the_names_that_the_api_would_give_them() -> None:
     assert msgspec.json.encode(DeviceEdits(ContainerEdits(env=("A=b",)))) == b'{"containerEdits":{"env":["A=b"]}}'
 
 
-def test_a_member_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_field_is_rejected() -> None:
     with pytest.raises(msgspec.ValidationError, match="unknown field `colour`"):
         msgspec.convert({"node": "n", "plugins": [{"resource": "a.b/c", "colour": "red"}]}, type=Cassette)

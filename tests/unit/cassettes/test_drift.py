@@ -79,7 +79,7 @@ def test_a_cassette_does_not_differ_from_itself(name: str) -> None:
         ),
     ],
 )
-def test_what_means_the_same_is_no_difference(before: Cassette, after: Cassette) -> None:
+def test_equal_meanings_are_not_a_difference(before: Cassette, after: Cassette) -> None:
     assert told(before, after) == told(after, before) == []
 
 
@@ -169,7 +169,7 @@ def test_what_means_the_same_is_no_difference(before: Cassette, after: Cassette)
         ),
     ],
 )
-def test_a_difference_is_told_once(before: Cassette, after: Cassette, expected: tuple[Any, ...]) -> None:
+def test_a_difference_is_reported_once(before: Cassette, after: Cassette, expected: tuple[Any, ...]) -> None:
     assert told(before, after) == [expected]
 
 
@@ -195,7 +195,7 @@ def test_health_is_compared_where_both_know_it() -> None:
     ]
 
 
-def test_what_a_cluster_cannot_know_is_no_difference() -> None:
+def test_what_a_cluster_cannot_know_is_not_a_difference() -> None:
     spec = Spec("0.3.0", "a.b/c", (CdiDevice("x", ContainerEdits(env=("A=b",))),))
     drivers, plugins = (Driver("silent.example.com"),), (Plugin("example.com/none"),)
     known = Cassette("n1", drivers=drivers, plugins=plugins, cdi=(spec,))

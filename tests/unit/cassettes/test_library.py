@@ -29,7 +29,7 @@ def test_a_file_goes_before_what_is_shipped(tmp_path: Path, monkeypatch: pytest.
 
 def test_what_is_neither_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InvalidInput, match="lad: there is no such file, nor a cassette of that name: a100-mig, led"):
+    with pytest.raises(InvalidInput, match="lad: no such file; devlet ships the cassettes a100-mig, led"):
         library.opened("lad")
     with pytest.raises(InvalidInput, match="led: No such file"):
         library.opened("./led")

@@ -29,7 +29,7 @@ def test_what_is_filled_in_is_not_looked_at_again() -> None:
     assert filled("{device} {node}", {DEVICE: "{node}", NODE: "n1"}) == "{node} n1"
 
 
-def test_what_is_no_placeholder_stays() -> None:
+def test_unknown_placeholders_stay() -> None:
     assert filled("{other} {} {", {DEVICE: "a"}) == "{other} {} {"
     assert filled("{device}", {}) == "{device}"
 

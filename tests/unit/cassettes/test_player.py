@@ -131,7 +131,7 @@ async def test_a_driver_that_runs_already_is_not_disturbed(instance: str, root: 
             async with playing(cassette, root, cluster):
                 await anyio.sleep_forever()
         assert refused.group_contains(
-            InUse, match=r"^driver led\.example\.com runs on this node already: end it, or play"
+            InUse, match=r"^driver led\.example\.com runs on this node already: stop it, or play"
         )
         assert options.service_socket(driver.name).is_socket()
         assert len(await slices(cluster)) == 1
@@ -143,7 +143,7 @@ async def test_a_plugin_that_runs_already_is_not_disturbed(root: Path, cluster: 
         with pytest.raises(ExceptionGroup) as refused:
             async with playing(cassette, root, cluster):
                 await anyio.sleep_forever()
-        assert refused.group_contains(InUse, match="^device plugin example.com/led runs on this node already: end it")
+        assert refused.group_contains(InUse, match="^device plugin example.com/led runs on this node already: stop it")
         assert (root / "device-plugins/example.com_led.sock").is_socket()
 
 
@@ -157,5 +157,5 @@ async def test_a_plugin_with_a_socket_of_another_name_is_not_disturbed_either() 
         with pytest.raises(ExceptionGroup) as refused:
             async with playing(cassette, node.root, node.cluster):
                 await anyio.sleep_forever()
-        assert refused.group_contains(InUse, match="^device plugin example.com/led runs on this node already: end it")
+        assert refused.group_contains(InUse, match="^device plugin example.com/led runs on this node already: stop it")
         assert set(node.device_plugins.glob("*.sock")) == {node.device_plugins / "kubelet.sock", plugin.path}

@@ -54,7 +54,7 @@ def test_a_pool_that_lacks_slices_is_marked_and_named() -> None:
         ("whole", False),
         ("{node}", True),
     ]
-    told = f"pool n1 of driver {DRIVER} is not complete, devices may be missing: 1 of its 2 slices are there"
+    told = f"pool n1 of driver {DRIVER} is incomplete, devices may be missing: 1 of its 2 slices exist"
     assert list(remarks(found)) == [told]
 
 
@@ -151,7 +151,7 @@ def test_a_nodes_status_says_how_many_devices_there_are() -> None:
     ]
 
 
-def test_a_resource_that_is_no_number_of_devices_is_left_out_and_named() -> None:
+def test_a_resource_that_does_not_count_devices_is_left_out_with_a_remark() -> None:
     found = Found("n1", capacity={"gpu.example.com/memory": "17179869184", "example.com/led": "2"})
     assert [plugin.resource for plugin in recorded(found).plugins] == ["example.com/led"]
     told = "gpu.example.com/memory is left out: 17179869184 are more than the limit of 10000 devices on a cassette"

@@ -66,7 +66,7 @@ with spec_files([spec("x"), spec("z")], Path({str(tmp_path)!r})):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_directory_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
+def test_an_unwritable_directory_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     with pytest.raises(InvalidInput, match=f"CDI specs cannot be written to {file}: "), spec_files([spec("x")], file):

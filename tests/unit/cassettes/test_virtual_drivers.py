@@ -91,7 +91,7 @@ def test_a_pool_that_would_hide_another_one_is_refused() -> None:
         virtual_driver(recorded, "rack")
 
 
-async def test_health_is_told_if_it_was_told() -> None:
+async def test_health_is_reported_if_it_was_recorded() -> None:
     sick = DeviceHealth("{node}", "a", "Unhealthy", "too hot")
     told = virtual_driver(Driver("d.e", health=(sick, DeviceHealth("rack", "b"))), "n2").health()
     assert await first(told) == [

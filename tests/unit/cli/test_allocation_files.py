@@ -55,7 +55,7 @@ def test_objects_without_a_name_get_different_ones(tmp_path: Path) -> None:
 
 
 def test_nothing_to_allocate_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"no resource slices, claims or pods in .*file\.yaml"):
+    with pytest.raises(InvalidInput, match=r"no resource slices, claims or pods found in .*file\.yaml"):
         read(tmp_path, "apiVersion: v1\nkind: Node\nmetadata: {name: x}")
 
 
@@ -64,7 +64,7 @@ def test_nothing_to_allocate_is_an_error(tmp_path: Path) -> None:
     [
         (
             CLAIM.replace("/v1", "/v1alpha2") % "",
-            "document 1: ResourceClaim in version resource.k8s.io/v1alpha2 cannot be",
+            "document 1: ResourceClaim in version resource.k8s.io/v1alpha2 is not supported",
         ),
         (CLAIM % ", count: many", 'document 1: ResourceClaim in version "v1" cannot be handled as a ResourceClaim'),
         (CLAIM % ", count: -1", r'document 1: ResourceClaim\.resource\.k8s\.io "c" is invalid: .*count'),
@@ -78,7 +78,7 @@ def test_nothing_to_allocate_is_an_error(tmp_path: Path) -> None:
             r'ResourceSlice\.resource\.k8s\.io "s" is invalid',
         ),
         ("apiVersion: v1\nkind: Pod\nmetadata: {}", "document 1: Pod: metadata.name is missing"),
-        ("a: [", "not YAML"),
+        ("a: [", "invalid YAML"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_an_error_that_names_file_document_and_object(

@@ -69,7 +69,7 @@ def test_nodes_are_invented_only_if_there_are_none() -> None:
 
 def test_the_same_object_may_come_twice_and_another_of_its_name_not() -> None:
     assert len(objects(SLICE, SLICE).slices) == 1
-    with pytest.raises(InvalidInput, match="file: ResourceSlice s is there twice, and not the same"):
+    with pytest.raises(InvalidInput, match="file: there are two different objects named ResourceSlice s"):
         objects(SLICE, SLICE | {"spec": SLICE["spec"] | {"nodeName": "n3"}})
 
 

@@ -75,15 +75,15 @@ def test_taint_rules_are_read_where_they_may_be(api: "API", server: Server) -> N
     assert not filled(server).rules
 
 
-def test_who_may_not_see_claims_is_told_what_is_needed(api: "API", server: Server) -> None:
+def test_a_user_who_may_not_read_claims_learns_what_is_needed(api: "API", server: Server) -> None:
     api.answers["GET", f"{GROUP}/resourceclaims"] = refusal("resourceclaims is forbidden")
     with pytest.raises(
-        Forbidden, match="resourceclaims is forbidden; to say who has which device, nodes, deviceclasses"
+        Forbidden, match="resourceclaims is forbidden: this command must be allowed to list nodes, deviceclasses"
     ):
         filled(server)
 
 
 def test_a_server_without_the_group_is_an_error(api: "API", server: Server) -> None:
     api.answers["GET", "/apis"] = (200, {"kind": "APIGroupDiscoveryList", "items": []})
-    with pytest.raises(NotFound, match="dynamic resource allocation needs the API group"):
+    with pytest.raises(NotFound, match="allocation needs the API group"):
         filled(server)

@@ -28,7 +28,7 @@ def inside(use: Callable[[Source], None], *arguments: str) -> None:
     assert used
 
 
-def test_files_alone_ask_nobody(cluster: Path) -> None:
+def test_files_alone_connect_to_no_server(cluster: Path) -> None:
     def use(source: Source) -> None:
         assert source.session is None and source.namespace == "default" and not source.is_devlet
         assert len(source.objects(pods=True).pods) == 1

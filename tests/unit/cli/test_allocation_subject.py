@@ -74,7 +74,7 @@ def test_a_pod_has_the_claims_that_it_names(objects: Objects) -> None:
 def test_a_pod_whose_status_names_a_claim_has_that_one(objects: Objects) -> None:
     status = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "any"}]}
     document = objects.documents["default", "any"]
-    with pytest.raises(InvalidInput, match="resourceclaim any was not made for this pod: delete it"):
+    with pytest.raises(InvalidInput, match="resourceclaim any was not created for this pod: delete it"):
         pod_subject(objects, pod(FROM_TEMPLATE, status=status))
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u1", "controller": True}
     objects.put_claim({**document, "metadata": {**document["metadata"], "ownerReferences": [owner]}})
@@ -90,8 +90,11 @@ def test_a_pod_that_needs_no_claim_has_none(objects: Objects) -> None:
 @pytest.mark.parametrize(
     ("entry", "error"),
     [
-        ({"name": "gpu", "resourceClaimName": "x"}, "pod default/p: claim gpu: there is no resourceclaim x: create it"),
-        ({"name": "gpu", "resourceClaimTemplateName": "x"}, "there is no resourceclaimtemplate x: create it"),
+        (
+            {"name": "gpu", "resourceClaimName": "x"},
+            "pod default/p: claim gpu: resourceclaim x does not exist: create it",
+        ),
+        ({"name": "gpu", "resourceClaimTemplateName": "x"}, "resourceclaimtemplate x does not exist: create it"),
         ({"name": "gpu"}, "neither resourceClaimName nor resourceClaimTemplateName is set"),
     ],
 )
@@ -115,4 +118,4 @@ def test_nodes_that_the_pod_does_not_want_are_excluded(objects: Objects) -> None
 
 def test_nodes_where_allocated_devices_cannot_be_used_are_excluded(objects: Objects) -> None:
     training = {"name": "gpu", "resourceClaimName": "training"}
-    assert excluded(objects, pod(training)) == {"n2": "the devices of claim training cannot be used there"}
+    assert excluded(objects, pod(training)) == {"n2": "the allocated devices of claim training cannot be used there"}

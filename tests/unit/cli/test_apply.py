@@ -65,9 +65,7 @@ def test_a_conflict_says_how_to_take_over(run: "Run", api: "API", file: str) -> 
     }
     api.answers["PATCH", f"{MAPS}/m"] = (409, conflict)
     assert run("apply", "-f", file) == 1
-    assert (
-        run.err == "error: configmap/m: 1 conflict; leave these fields out, or take them over with --force-conflicts\n"
-    )
+    assert run.err == "error: configmap/m: 1 conflict; remove these fields from the file, or use --force-conflicts\n"
 
 
 def test_one_object_that_fails_does_not_stop_the_others(run: "Run", api: "API", file: str) -> None:
@@ -77,17 +75,17 @@ def test_one_object_that_fails_does_not_stop_the_others(run: "Run", api: "API", 
         opened.write(MAP.replace("name: m", "name: last"))
     assert run("apply", "-f", file) == 1
     assert run.out == "configmap/m created\nconfigmap/last created\n"
-    assert 'no kind "Nope" in version "v9"' in run.err
-    assert "document 3: metadata.generateName cannot be applied" in run.err
+    assert 'does not serve kind "Nope" in version "v9"' in run.err
+    assert "document 3: cannot apply an object with metadata.generateName" in run.err
 
 
 def test_a_namespace_that_contradicts_the_object_is_refused(run: "Run", file: str) -> None:
     with open(file, "w") as opened:
         opened.write(MAP.replace("name: m", "name: m, namespace: other"))
     assert run("apply", "-f", file, "-n", "team") == 1
-    assert "the object is in namespace other, which is not -n team" in run.err
+    assert "the object's namespace other does not match -n team" in run.err
 
 
 def test_without_files_there_is_nothing_to_apply(run: "Run") -> None:
     assert run("apply") == 1
-    assert run.err == "error: say what to apply: -f FILE, a directory, or -\n"
+    assert run.err == "error: no files given: name a file, a directory or - with -f\n"

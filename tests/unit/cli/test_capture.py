@@ -36,7 +36,7 @@ def test_the_format_is_asked_for_or_what_the_file_ends_with(run: "Run", tmp_path
     assert run("capture", str(tmp_path / "b.json"), "-o", "yaml") == 0
     assert (tmp_path / "b.json").read_text().startswith("apiVersion:")
     assert run("capture", "-o", "xml") == 1
-    assert run.err == 'error: output format "xml": expected json or yaml\n'
+    assert run.err == 'error: unknown output format "xml": expected json or yaml\n'
 
 
 def test_a_node_may_have_another_name_there(run: "Run") -> None:
@@ -51,7 +51,8 @@ def test_a_node_may_have_another_name_there(run: "Run") -> None:
 def test_a_file_is_replaced_only_if_that_is_wanted(run: "Run", tmp_path: Path) -> None:
     file = tmp_path / "lab.yaml"
     file.write_text("mine")
-    assert run("capture", str(file)) == 1 and run.err == f"error: {file} exists: use another name, or --force\n"
+    assert run("capture", str(file)) == 1
+    assert run.err == f"error: {file} already exists: choose another name, or overwrite it with --force\n"
     assert file.read_text() == "mine"
     assert run("capture", str(file), "--force") == 0 and file.read_text() != "mine"
     assert run("capture", str(tmp_path / "no" / "such")) == 1 and "No such file or directory" in run.err
@@ -62,25 +63,26 @@ def test_the_node_is_only_read(run: "Run", api: "API") -> None:
     assert {method for method, _, _ in api.requests} == {"GET"}
 
 
-def test_what_is_no_file_is_never_replaced(run: "Run", tmp_path: Path) -> None:
+def test_only_regular_files_are_replaced(run: "Run", tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     for path in (fifo, tmp_path):
         before = path.lstat().st_mode
         assert run("capture", str(path), "--force") == 1
-        assert run.err == f"error: {path} is not a file that could be replaced: use another name\n"
+        assert run.err == f"error: {path} is not a regular file and cannot be replaced: choose another name\n"
         assert path.lstat().st_mode == before
 
 
 def test_a_link_stays_a_link(run: "Run", tmp_path: Path) -> None:
     link, file = tmp_path / "link.yaml", tmp_path / "file.yaml"
     link.symlink_to(file)
-    assert run("capture", str(link)) == 1 and run.err == f"error: {link} exists: use another name, or --force\n"
+    assert run("capture", str(link)) == 1
+    assert run.err == f"error: {link} already exists: choose another name, or overwrite it with --force\n"
     assert run("capture", str(link), "--force") == 0
     assert link.is_symlink() and cassette_file.read(file).node == "n1"
 
 
-def test_where_it_cannot_be_written_is_told(run: "Run", tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwritable_place_is_an_error(run: "Run", tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = tmp_path / "no" / "such.yaml"
     assert run("capture", str(missing)) == 1
     assert run.err == f"error: {missing}: No such file or directory\n"
@@ -90,11 +92,11 @@ def test_where_it_cannot_be_written_is_told(run: "Run", tmp_path: Path, monkeypa
     assert run.err == "error: standard output: No space left on device\n"
 
 
-def test_a_node_without_drivers_is_told(run: "Run", api: "API", tmp_path: Path) -> None:
+def test_a_node_without_drivers_is_an_error(run: "Run", api: "API", tmp_path: Path) -> None:
     api.remove("/apis/resource.k8s.io/v1/resourceslices/s")
     assert run("capture", str(tmp_path / "empty.yaml")) == 1
     assert run.err == (
-        "error: node n1 has no driver, no device plugin and no CDI spec to capture:"
-        " `devlet get drivers` and `devlet get plugins` show when there is one\n"
+        "error: node n1 has no driver, device plugin or CDI spec to capture:"
+        " `devlet get drivers,plugins` lists them once they are registered\n"
     )
     assert not list(tmp_path.iterdir())

@@ -1,12 +1,13 @@
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
+import click
 import pytest
 
 from devlet.cassettes.cassette import DeviceHealth, Grant
-from devlet.cli.cassette_source import Origin, find
+from devlet.cli.cassette_source import Origin, find, origin_options
 from devlet.cli.target import Target
 from devlet.cluster.client import MergePatch
 from devlet.cluster.remote import kubeconfig
@@ -22,6 +23,7 @@ from devlet.testing.embedded import embedded_api
 
 if TYPE_CHECKING:
     from tests.unit.cli.conftest import API
+
 
 VIEWS = "/apis/devlet.dev/v1alpha1"
 
@@ -66,7 +68,9 @@ def test_answers_of_plugins_are_in_the_checkpoint(api: "API") -> None:
     }
 
 
-def test_a_damaged_checkpoint_or_spec_is_told_and_left_out(api: "API", capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_checkpoint_or_spec_is_left_out_with_a_warning(
+    api: "API", capsys: pytest.CaptureFixture[str]
+) -> None:
     for path, text in (("device-plugins/kubelet_internal_checkpoint", "{"), ("cdi/a.json", "{"), ("cdi/b.txt", "{")):
         (api.root / path).parent.mkdir(exist_ok=True)
         (api.root / path).write_text(text)
@@ -76,26 +80,26 @@ def test_a_damaged_checkpoint_or_spec_is_told_and_left_out(api: "API", capsys: p
     found = find(origin(api))
     assert (found.answers, [file.name for file in found.specs]) == ({}, ["c.yaml"])
     warned = capsys.readouterr().err.splitlines()
-    assert warned[0].startswith("Warning: what plugins granted is not known: the checkpoint is corrupted")
-    assert warned[1].startswith("Warning: left out: ") and "a.json" in warned[1]
+    assert warned[0].startswith("Warning: the responses of plugins are not captured: the checkpoint is corrupted")
+    assert warned[1].startswith("Warning: a CDI spec is not captured: ") and "a.json" in warned[1]
 
 
 def test_which_of_several_nodes_has_to_be_said(api: "API") -> None:
     api.put("/api/v1/nodes/n2", {})
-    with pytest.raises(InvalidInput, match="there are 2 nodes, say which one with --node NAME: n1, n2"):
+    with pytest.raises(InvalidInput, match="the cluster has 2 nodes: choose one with --node: n1, n2"):
         find(origin(api))
     assert find(origin(api, "n2")).node == "n2"
     with pytest.raises(NotFound, match="n3"):
         find(origin(api, "n3"))
     for number in range(3, 14):
         api.put(f"/api/v1/nodes/n{number}", {})
-    with pytest.raises(InvalidInput, match=r"there are 13 nodes, .*, n6 and 3 more$"):
+    with pytest.raises(InvalidInput, match=r"the cluster has 13 nodes: .*, n6 and 3 more$"):
         find(origin(api))
     for number in range(3, 14):
         api.remove(f"/api/v1/nodes/n{number}")
     api.remove("/api/v1/nodes/n1")
     api.remove("/api/v1/nodes/n2")
-    with pytest.raises(InvalidInput, match="there is no node"):
+    with pytest.raises(InvalidInput, match="the cluster has no nodes"):
         find(origin(api))
 
 
@@ -108,7 +112,9 @@ def test_a_devlet_of_a_cluster_with_several_nodes_is_its_own(api: "API") -> None
     api.put("/api/v1/nodes/n2", {})
     api.texts["/metrics"] = 'kubelet_node_name{node="n2"} 1\n'
     assert find(origin(api)).node == find(origin(api, "n2")).node == "n2"
-    with pytest.raises(InvalidInput, match=r"devlet\.sock is node n2, not n1: capture the other one where it runs, or"):
+    with pytest.raises(
+        InvalidInput, match=r"\.sock belongs to node n2, not n1: run `devlet capture` on its machine, or"
+    ):
         find(origin(api, "n1"))
 
 
@@ -121,11 +127,11 @@ def test_health_is_in_a_file_of_the_node(api: "API", capsys: pytest.CaptureFixtu
     file.write_text("{")
     assert find(origin(api)).health == {}
     warned = capsys.readouterr().err
-    assert warned.startswith(f"Warning: what drivers said of the health of devices is not known: {file}: ")
+    assert warned.startswith(f"Warning: the health of devices is not captured: {file}: ")
 
 
 @pytest.mark.anyio
-async def test_what_does_not_fit_onto_a_cassette_is_told(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_what_does_not_fit_onto_a_cassette_is_remarked(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     amounts = {"gpu.example.com/memory": "17179869184"}
     async with embedded_api(root) as api, connected(kubeconfig.connection([api.kubeconfig])) as cluster:
         await cluster.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})
@@ -147,11 +153,30 @@ def test_a_pool_that_is_being_published_is_waited_for(api: "API", capsys: pytest
     assert len(found.slices) == 3 and capsys.readouterr().err == ""
 
 
-def test_one_that_stays_incomplete_is_told(api: "API", capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pool_that_stays_incomplete_causes_a_warning(api: "API", capsys: pytest.CaptureFixture[str]) -> None:
     part(api, 0)
     slept: list[float] = []
     assert len(find(origin(api), sleep=slept.append).slices) == 2
     assert sum(slept) == 5.0
-    assert capsys.readouterr().err.startswith(
-        "Warning: pool p of driver d.e is not complete, devices may be missing: 1 "
-    )
+    assert capsys.readouterr().err.startswith("Warning: pool p of driver d.e is incomplete, devices may be missing: 1 ")
+
+
+def parsed(*arguments: str, name: str = "devlet") -> Origin:
+    found: list[Any] = []
+
+    @click.command()
+    @origin_options
+    def command(origin: Origin) -> None:
+        found.append(origin)
+
+    command.main(list(arguments), prog_name=name, standalone_mode=False)
+    (origin,) = found
+    assert isinstance(origin, Origin)
+    return origin
+
+
+def test_nothing_is_asked_and_everything_is_passed_on() -> None:
+    given = parsed("--node", "n1", "--root", "/r", "--cdi-root", "/a", "--cdi-root", "/b")
+    assert given == Origin(Target(root=Path("/r")), "n1", (Path("/a"), Path("/b")))
+    given = parsed("--kubeconfig", "/k", "--context", "c", name="kubectl devlet")
+    assert given.target == Target(Path("/k"), "c", None, of_kubectl=True)

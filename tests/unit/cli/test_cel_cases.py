@@ -9,7 +9,7 @@ from devlet.errors import InvalidInput
 GOOD = {"id": "good", "expression": "1 == 1", "device": {"driver": "a"}}
 
 
-def test_what_is_no_case_is_told_and_the_others_are_answered() -> None:
+def test_an_invalid_case_is_reported_and_the_others_are_answered() -> None:
     told: list[str] = []
     content = json.dumps([GOOD, {"id": "bad"}, 5, GOOD]).encode()
     found = list(answers(content, "x.json", 1, told.append))
@@ -21,8 +21,8 @@ def test_what_is_no_case_is_told_and_the_others_are_answered() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[" * 100_000, b'{"a": 1}', b"\xff"])
-def test_what_is_no_list_of_cases_is_an_error(content: bytes) -> None:
-    with pytest.raises(InvalidInput, match=r"x\.json: (not JSON|expected a JSON list)"):
+def test_input_that_is_not_a_list_of_cases_is_an_error(content: bytes) -> None:
+    with pytest.raises(InvalidInput, match=r"x\.json: (invalid JSON|expected a JSON list)"):
         list(answers(content, "x.json", 1, print))
 
 

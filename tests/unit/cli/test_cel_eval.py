@@ -57,7 +57,7 @@ def test_a_device_that_the_release_cannot_read_is_an_error() -> None:
     assert found.names == []
 
 
-def test_a_result_that_is_no_bool_is_an_error() -> None:
+def test_a_result_that_is_not_a_bool_is_an_error() -> None:
     assert "could not be converted to bool" in evaluated(f"{D}.model").outcomes[0].error
 
 

@@ -55,9 +55,9 @@ def test_alternatives_have_selectors_and_broken_ones_are_read(tmp_path: Path) ->
     [
         ("device: 5", "device: expected driver, attributes and capacity"),
         ("device: {attributes: {a: {int: x}}}", "device: "),
-        ("{apiVersion: resource.k8s.io/v1alpha2, kind: ResourceClaim, metadata: {name: a}}", "cannot be read, only in"),
+        ("{apiVersion: resource.k8s.io/v1alpha2, kind: ResourceClaim, metadata: {name: a}}", "is not supported: use"),
         ("{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: a}, spec: []}", "spec"),
-        ("[1]", "expected an object with apiVersion and kind"),
+        ("[1]", "expected a mapping with apiVersion and kind"),
     ],
 )
 def test_what_cannot_be_read_is_an_error_with_its_file(text: str, error: str, tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_a_selector_is_asked_about_the_devices_that_those_before_it_match(tmp_pa
     found = located(tmp_path)
     assert at(found, "good") == [("always-true", "matches 1 device")]
     (unknown, failing) = at(found, "elsewhere")
-    assert unknown == ("unknown-class", 'there is no device class "lost"; its selectors are not taken into account')
+    assert unknown == ("unknown-class", 'device class "lost" does not exist; its selectors are not taken into account')
     assert failing[1].startswith("fails on 2 of 3 devices: no such key: model")
 
 

@@ -73,7 +73,7 @@ def test_a_document_says_which_gates_the_release_has() -> None:
 
 @pytest.mark.parametrize("text", ["1.30", "1.37", "2.36", "latest", "1.", ",", "1.36,", "1.9999"])
 def test_other_versions_are_refused(text: str) -> None:
-    with pytest.raises(InvalidInput, match=r"--kube-version .*: expected a version from 1\.31 to 1\.36"):
+    with pytest.raises(InvalidInput, match=r"--kube-version .*: expected versions from 1\.31 to 1\.36"):
         releases(text, "", stored=False)
 
 

@@ -71,7 +71,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_show_prints_who_holds_what(run: Run, file: Path) -> None:
+def test_show_prints_the_holders_of_devices(run: Run, file: Path) -> None:
     assert run("show", file) == 0
     assert run.out.splitlines() == [
         "POD UID   CONTAINER   RESOURCE          DEVICES                              RESPONSE",
@@ -112,7 +112,7 @@ def test_verify_says_what_is_wrong_and_what_to_do(run: Run, file: Path) -> None:
         f"error: {file}: kubelet_internal_checkpoint: damaged (checksum): the checksum does not match:"
         f" the file says {stored}, its data give "
     )
-    assert run.err.endswith(f"; see what can be saved with: devlet checkpoint repair {file}\n")
+    assert run.err.endswith(f"; to save what can be read, run: devlet checkpoint repair {file}\n")
     assert run.out == ""
 
 
@@ -134,13 +134,13 @@ def test_verify_warns_of_responses_that_a_node_cannot_read(run: Run, file: Path)
 def test_a_file_of_another_kind_is_not_guessed_at(run: Run, tmp_path: Path) -> None:
     for name, content, reason in (
         ("empty", b"", "it is empty"),
-        ("other", b'{"kind":"Pod"}', "it has no member of one"),
+        ("other", b'{"kind":"Pod"}', "it has none of their fields"),
     ):
         (tmp_path / name).write_bytes(content)
         assert run("verify", tmp_path / name) == 1
         assert run.err == (
-            f"error: {tmp_path / name}: not a checkpoint that devlet knows: {reason};"
-            " if it once was, say which with --format\n"
+            f"error: {tmp_path / name}: not a known checkpoint: {reason}; if it is a damaged one,"
+            " name its kind with --format\n"
         )
         assert run("verify", tmp_path / name, "--format", "kubelet_internal_checkpoint") == 1
         assert "kubelet_internal_checkpoint: damaged (" in run.err
@@ -150,11 +150,11 @@ def test_files_that_cannot_be_read_are_named(run: Run, tmp_path: Path) -> None:
     assert run("show", tmp_path / "missing") == 1
     assert run.err == f"error: {tmp_path / 'missing'} cannot be read: No such file or directory\n"
     assert run("show", tmp_path) == 1
-    assert run.err == f"error: {tmp_path} is a directory; name the checkpoint in it\n"
+    assert run.err == f"error: {tmp_path} is a directory: name a checkpoint in it\n"
     for name in ("other", "dra_manager_state"):
         (tmp_path / name).touch()
     assert run("show", tmp_path) == 1
-    assert run.err.endswith(f" is a directory; name the checkpoint in it: {tmp_path / 'dra_manager_state'}\n")
+    assert run.err.endswith(f" is a directory: name a checkpoint in it: {tmp_path / 'dra_manager_state'}\n")
     os.mkfifo(tmp_path / "pipe")
     assert run("show", tmp_path / "pipe") == 1
     assert run.err == f"error: {tmp_path / 'pipe'} is not a file; move it away\n"
@@ -165,7 +165,8 @@ def test_a_file_of_zero_bytes_has_an_error_of_its_own(run: Run, file: Path, verb
     file.write_bytes(bytes(4096))
     assert run(verb, file) == 1
     assert run.err == (
-        f"error: {file}: it has only zero bytes, as after a power cut; move it away, and a node starts without it\n"
+        f"error: {file}: it contains only zero bytes, as after a power failure: move it away, and the node starts"
+        " without it\n"
     )
 
 
@@ -210,7 +211,7 @@ def test_verify_reports_what_cannot_be_true_and_repair_leaves_it_out(run: Run, f
     )
     file.write_bytes(Encoder().encode(entries, {}))
     assert run("verify", file) == 1
-    assert f"kubelet_internal_checkpoint: v2: damaged (content): {nameless}; {twice}; see what can" in run.err
+    assert f"kubelet_internal_checkpoint: v2: damaged (content): {nameless}; {twice}; to save what can" in run.err
     assert run("show", file) == 0
     assert run.err == f"warning: {file}: v2: damaged (content): {nameless}; {twice}\n"
     assert run("repair", file) == 0
@@ -233,14 +234,14 @@ def test_convert_writes_the_present_version_to_standard_output(
     assert found.entries == (Entry("u", "", "", {-1: ("d",)}, None),)
 
 
-def test_convert_replaces_a_file_only_if_it_is_told_to(run: Run, file: Path, tmp_path: Path) -> None:
+def test_convert_replaces_a_file_only_with_force(run: Run, file: Path, tmp_path: Path) -> None:
     new = tmp_path / "new"
     assert run("convert", file, "--output", new) == 0
     assert new.read_bytes() == WHOLE
     assert stat.S_IMODE(new.stat().st_mode) == 0o600
     new.write_bytes(b"precious")
     assert run("convert", file, "--output", new) == 1
-    assert run.err == f"error: {new} exists; --force replaces it\n"
+    assert run.err == f"error: {new} already exists: choose another name, or overwrite it with --force\n"
     assert new.read_bytes() == b"precious"
     assert run("convert", file, "--output", new, "--force") == 0
     assert new.read_bytes() == WHOLE
@@ -256,7 +257,7 @@ def test_repair_leaves_a_valid_file_alone(run: Run, file: Path) -> None:
     for content in (WHOLE, OLD):
         file.write_bytes(content)
         assert run("repair", file) == 0
-        assert run.out == f"{file}: kubelet_internal_checkpoint is valid, there is nothing to repair\n"
+        assert run.out == f"{file}: kubelet_internal_checkpoint is valid: there is nothing to repair\n"
         assert file.read_bytes() == content
     assert os.listdir(file.parent) == [file.name]
 
@@ -273,7 +274,7 @@ def test_repair_keeps_the_complete_entries_and_the_damaged_file(run: Run, file: 
         f"{file}: written with 1 entry, 0 resources",
         f"lost: an entry of pod uid-b at character {WHOLE.index(b'uid-b') - 11}: the file ends before it does",
         "lost: the registered resources",
-        f"the damaged file is {kept}",
+        f"kept: the damaged file, as {kept}",
     ]
 
 
@@ -291,23 +292,23 @@ def test_repair_can_write_elsewhere(run: Run, file: Path, tmp_path: Path) -> Non
     assert decode(new.read_bytes()).entries == tuple(ENTRIES)
     assert (os.listdir(file.parent), file.read_bytes()) == ([file.name], WHOLE[:-30])
     assert run("repair", file, "--output", new) == 1
-    assert run.err == f"error: {new} exists; --force replaces it\n"
+    assert run.err == f"error: {new} already exists: choose another name, or overwrite it with --force\n"
 
 
 def test_repair_refuses_where_nothing_can_be_read(run: Run, file: Path) -> None:
     file.write_bytes(WHOLE[:40])
     assert run("repair", file) == 1
-    assert run.err == f"error: {file}: nothing in it can be read; move it away, and a node starts without it\n"
+    assert run.err == f"error: {file}: nothing in it can be read: move it away, and the node starts without it\n"
     assert file.read_bytes() == WHOLE[:40]
     assert os.listdir(file.parent) == [file.name]
 
 
-def test_repair_refuses_a_file_that_a_devlet_uses_unless_it_is_told_to(run: Run, file: Path, tmp_path: Path) -> None:
+def test_repair_refuses_a_file_that_a_devlet_uses_without_force(run: Run, file: Path, tmp_path: Path) -> None:
     file.write_bytes(WHOLE[:-30])
     with file_lock.held(tmp_path / LOCK_FILE):
         assert run("repair", file) == 1
         assert f"{tmp_path} is in use by process {os.getpid()}" in run.err
-        assert "stop it first, or say --force" in run.err
+        assert "stop it first, or use --force" in run.err
         assert file.read_bytes() == WHOLE[:-30]
         assert os.listdir(file.parent) == [file.name]
         assert run("repair", file, "--force") == 0
@@ -339,7 +340,7 @@ def test_claims_of_an_old_kubelet_are_converted(run: Run, tmp_path: Path) -> Non
     old, new = tmp_path / "old", tmp_path / "new"
     old.write_text(json.dumps({"version": "v1", "entries": [entry], "checksum": 1}))
     assert run("verify", old) == 0
-    assert run.err == "warning: whether the checksum is right cannot be said for this file of 1.27-beta\n"
+    assert run.err == "warning: the checksum of a file of 1.27-beta cannot be verified\n"
     assert run("convert", old, "--output", new) == 0
     assert claim_checkpoint.decode(new.read_bytes()).claims == (
         ClaimEntry("u", "c", "n", None, {"d": (PreparedDevice("", "", None, (), ("v.com/c=1",)),)}),
@@ -358,7 +359,7 @@ def test_repair_keeps_the_complete_claims_and_the_damaged_file(run: Run, tmp_pat
     assert run.out.splitlines() == [
         f"{path}: written with 1 claim",
         "lost: claim b with UID uid-b: the file ends before it does",
-        f"the damaged file is {kept}",
+        f"kept: the damaged file, as {kept}",
     ]
 
 
@@ -402,7 +403,7 @@ def test_repair_drops_the_devices_that_cannot_be_read_and_keeps_the_rest(run: Ru
     assert run.out.splitlines() == [
         f"{health}: written with 1 device, 1 driver",
         "lost: device node1/gpu-0 of gpu.example.com: PoolName: expected a string, found the number 7",
-        f"the damaged file is {kept}",
+        f"kept: the damaged file, as {kept}",
     ]
 
 
@@ -412,4 +413,4 @@ def test_help_has_the_verbs_and_an_example(run: Run) -> None:
         assert all(verb in run.out for verb in ("convert", "repair", "show", "verify"))
         assert "devlet checkpoint show /var/lib/kubelet/device-plugins/kubelet_internal_checkpoint" in run.out
     assert run("explode") == 1
-    assert "see: devlet checkpoint --help" in run.err
+    assert "See 'devlet checkpoint --help' for usage." in run.err

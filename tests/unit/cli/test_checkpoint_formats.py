@@ -71,7 +71,7 @@ def test_a_file_of_health_is_recognised_even_if_it_is_damaged(blob: bytes) -> No
 
 @pytest.mark.parametrize("blob", [b"", b" ", b"{}", b'{"Data":"{}","Checksum":1}'])
 def test_what_is_not_recognised_can_be_named(blob: bytes) -> None:
-    with pytest.raises(InvalidInput, match="say which with --format"):
+    with pytest.raises(InvalidInput, match="name its kind with --format"):
         recognised(blob, None)
     for name in ("kubelet_internal_checkpoint", "dra_manager_state", "dra_health_state"):
         assert recognised(blob, name) is FORMATS[name]
@@ -144,7 +144,7 @@ def test_a_verdict_on_claims_warns_of_what_it_cannot_verify() -> None:
     handles = b',"ResourceHandles":[{"structuredData":{}}]}'
     verdict = CLAIMS.verify(OLD_CLAIMS.replace(b"}", handles, 1))
     assert verdict.text == "1.30: valid, checksum 1 not verified, 1 claim"
-    assert verdict.warnings == ("whether the checksum is right cannot be said for this file of 1.30",)
+    assert verdict.warnings == ("the checksum of a file of 1.30 cannot be verified",)
 
 
 @pytest.mark.spec("DN-4.06")
@@ -163,7 +163,7 @@ def test_a_verdict_on_claims_warns_of_a_device_that_two_of_them_have() -> None:
     verdict = CLAIMS.verify(claim_checkpoint.Encoder().encode([claim("a", "0"), claim("b", "0"), *shares]))
     assert verdict.valid
     assert verdict.warnings == (
-        "device p/0 of d.io is held twice: by the claims ns/a and ns/b; that is right with admin access",
+        "device p/0 of d.io is held twice: by claims ns/a and ns/b; this is correct only with admin access",
     )
 
 
@@ -191,8 +191,8 @@ def test_a_verdict_on_claims_of_an_old_kubelet_knows_their_cdi_devices() -> None
     verdict = CLAIMS.verify(json.dumps({"version": "v1", "entries": entries, "checksum": 1}).encode())
     assert [warning.partition(";")[0] for warning in verdict.warnings[1:]] == [
         "claim ns/ has no UID",
-        "device v.com/c=1 of d.io is held twice: by the claims ns/a and ns/b",
-        "device v.com/c=1 of d.io is held twice: by the claims ns/a and ns/",
+        "device v.com/c=1 of d.io is held twice: by claims ns/a and ns/b",
+        "device v.com/c=1 of d.io is held twice: by claims ns/a and ns/",
     ]
 
 

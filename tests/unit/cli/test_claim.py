@@ -26,4 +26,4 @@ def test_a_claim_that_is_not_there_is_an_error(run: "Run") -> None:
 
 @pytest.mark.parametrize("claim", ["a/b/c", "team/", "a/b -n c"])
 def test_a_name_that_is_not_one_is_refused(run: "Run", claim: str) -> None:
-    assert run("claim", "release", *claim.split()) == 1 and "is not a claim" in run.err
+    assert run("claim", "release", *claim.split()) == 1 and "invalid claim" in run.err

@@ -84,7 +84,7 @@ def test_another_object_of_the_name_is_not_waited_for(run: "Run", api: "API") ->
 def test_a_wait_that_is_too_long_ends_with_an_error(run: "Run", api: "API") -> None:
     api.put(f"{PODS}/held", POD | {"metadata": {"finalizers": ["x/y"]}})
     assert run("delete", "pod", "held", "--timeout=100ms") == 1
-    assert "timed out waiting until pod/held is gone" in run.err
+    assert "timed out waiting for pod/held to be deleted" in run.err
 
 
 @pytest.mark.usefixtures("pods")
@@ -100,11 +100,11 @@ def test_what_is_not_there_is_an_error_unless_told_otherwise(run: "Run", api: "A
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "say which objects"),
-        (["pods"], "say which objects: by name, with -l LABELS, or --all of the type"),
-        (["pods", "a", "--all"], "--all excludes names"),
-        (["pods", "a", "--now", "--grace-period=3"], "exclude each other"),
-        (["pods", "a", "--force", "--grace-period=3"], "--force deletes at once"),
+        ([], "no resource given"),
+        (["pods"], "no objects selected: give names, a selector with -l, or --all"),
+        (["pods", "a", "--all"], "--all cannot be combined with names"),
+        (["pods", "a", "--now", "--grace-period=3"], "cannot be combined"),
+        (["pods", "a", "--force", "--grace-period=3"], "--force deletes immediately"),
         (["pods", "a", "--timeout=soon"], "not a duration"),
         (["pods", "a", "--cascade=maybe"], "Invalid value for '--cascade'"),
     ],

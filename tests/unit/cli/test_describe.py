@@ -50,7 +50,7 @@ def test_several_objects_are_apart_and_what_is_missing_is_an_error(run: "Run", a
     assert run.out.count("\n\n\nName:") == 1
 
 
-def test_nothing_is_no_error(run: "Run") -> None:
+def test_nothing_is_not_an_error(run: "Run") -> None:
     assert run("describe", "pods") == 0
     assert run.err == "No resources found\n"
 

@@ -26,10 +26,10 @@ def test_the_exit_code_says_whether_they_differ(capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["led", "nowhere"], "error: nowhere: there is no such file"),
+        (["led", "nowhere"], "error: nowhere: no such file"),
         (["led"], "error: Missing argument 'B|live'"),
         (["led", "led", "--colour"], "error: No such option '--colour'"),
-        (["led", "led", "-o", "xml"], 'error: output format "xml"'),
+        (["led", "led", "-o", "xml"], 'error: unknown output format "xml"'),
         (["led", "live", "--root", "/nope"], "error: no devlet runs on /nope"),
     ],
 )

@@ -36,9 +36,9 @@ def test_a_device_plugin_is_created_in_the_given_directory(root: Path, capsys: p
     ("arguments", "expected"),
     [
         (["../led"], "'../led' is a path"),
-        (["Led"], "'Led' cannot be the name of a driver"),
+        (["Led"], "invalid driver name 'Led'"),
         (["led", "--kind", "csi"], "'csi' is not one of 'dra', 'device-plugin'"),
-        (["led", "--directory", "."], ". is there already"),
+        (["led", "--directory", "."], ". already exists"),
         ([], "Missing argument 'NAME'"),
     ],
 )

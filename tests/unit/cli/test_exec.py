@@ -65,4 +65,4 @@ def test_without_a_running_devlet_nothing_is_started(tmp_path: Path) -> None:
 @pytest.mark.parametrize("arguments", [[], ["--"], [""]])
 def test_a_program_must_be_named(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["exec", *arguments]) == 1
-    assert capsys.readouterr().err.startswith("error: say which program: devlet exec -- PROGRAM")
+    assert capsys.readouterr().err.startswith("error: no program given: use `devlet exec -- PROGRAM")

@@ -43,7 +43,7 @@ def test_a_claim_of_the_server_is_explained(run: "Run", served: "API") -> None:
     assert run("explain", "any") == 0
     assert run.out.startswith("claim default/any fits: 2/2 nodes")
     assert run("explain", "claim/nix", "-n", "team") == 1
-    assert run.err == 'error: claim "nix" not found in namespace team; look in others with -n NAMESPACE\n'
+    assert run.err == 'error: claim "nix" not found in namespace team: use -n for another namespace\n'
 
 
 class Offline:
@@ -124,8 +124,8 @@ def test_files_are_explained_as_kubernetes_allocates(offline: Offline, cluster: 
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ((), "say which pod or claim: NAME, pod/NAME or claim/NAME"),
-        (("node/n1",), '"node": only pods and claims can be explained'),
+        ((), "name one pod or claim: NAME, pod/NAME or claim/NAME"),
+        (("node/n1",), 'cannot explain "node", only pods and claims'),
         (("x", "-o", "name"), 'output format "name": expected json, yaml or wide'),
         (("x", "-f", "nowhere.yaml"), "nowhere.yaml: No such file"),
     ],

@@ -53,7 +53,7 @@ def test_a_pod_that_does_not_fit_gets_the_cause_the_devices_and_what_would_help(
     assert found.startswith("pod default/big does not fit: 0/2 nodes are available")
     assert "in use            gpu-0   by claim default/training" in found
     assert "release claim default/training" in found
-    assert "Claim big-gpu is not made yet: this is what its template says" in found
+    assert "Claim big-gpu does not exist yet: its template was used" in found
 
 
 def test_a_claim_that_fits_gets_what_would_be_chosen_and_passed_over(cluster: Path) -> None:
@@ -96,15 +96,15 @@ def test_a_pod_with_an_allocated_claim_is_looked_at_only_where_that_can_be_used(
     add(cluster, POD % ("p", f"{TRAINING}, {ANY}", ""))
     found = text(ask(cluster, "p"))
     assert found.startswith("pod default/p fits: 1/1 nodes are available: n1")
-    assert "Left out: 1 nodes, the devices of claim training cannot be used there" in found
+    assert "Excluded: 1 node: the allocated devices of claim training cannot be used there" in found
     assert "claim default/training: allocated" in found
 
 
 def test_a_pod_that_no_node_is_left_for_says_so(cluster: Path) -> None:
     add(cluster, POD % ("p", ANY, "nodeSelector: {zone: c}"))
     found = text(ask(cluster, "p"))
-    assert found.startswith("pod default/p does not fit: no node is left to look at")
-    assert "Left out: 2 nodes, the pod's nodeSelector does not match" in found
+    assert found.startswith("pod default/p does not fit: every node is excluded")
+    assert "Excluded: 2 nodes: the pod's nodeSelector does not match" in found
     assert ask(cluster, "p").document()["fits"] is False
 
 
@@ -134,13 +134,13 @@ def test_the_document_has_everything(cluster: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (("nix",), 'there is no pod or claim "nix" in namespace default; look in others with -n NAMESPACE'),
+        (("nix",), 'there is no pod or claim "nix" in namespace default: use -n for another namespace'),
         (("pod/nix",), 'pod "nix" not found in namespace default'),
-        (("claim/big",), 'claim "big" not found in namespace default, but a pod is'),
+        (("claim/big",), 'claim "big" not found in namespace default, but there is a pod of that name: use pod/big'),
         (("claim/far",), 'claim "far" not found in namespace default, but in team: use -n team'),
-        (("plain",), "pod default/plain uses no resource claims: there is nothing to allocate for it"),
-        (("both",), 'both a pod and a claim are named "both": write pod/both or claim/both'),
-        (("broken",), "pod default/broken: claim x: there is no resourceclaim gone: create it"),
+        (("plain",), "pod default/plain uses no resource claims, so it needs no allocation"),
+        (("both",), 'both a pod and a claim are named "both": use pod/both or claim/both'),
+        (("broken",), "pod default/broken: claim x: resourceclaim gone does not exist: create it"),
     ],
 )
 def test_what_cannot_be_explained_is_an_error_with_a_next_step(
@@ -188,7 +188,7 @@ def test_devices_of_a_driver_that_is_gone_from_its_node_are_left_out_but_not_for
     question = Question.parse(("any",), "default")
     ours = answer(question, objects, Rules())
     assert ours.found is not None and not ours.found.fits
-    assert "Left out: devices of driver gpu.example.com, which is gone from node" in text(ours)
+    assert "Excluded: devices of driver gpu.example.com, which is gone from node" in text(ours)
     assert {each["driver"] for each in ours.document()["goneDrivers"]} == {"gpu.example.com"}
     theirs = answer(question, objects, Rules.reference())
     assert theirs.found is not None and theirs.found.fits and "Left out" not in text(theirs)
@@ -211,11 +211,11 @@ def test_claims_with_one_device_are_named_with_what_to_do(cluster: Path) -> None
     both = "device gpu.example.com/n1/gpu-0 is allocated to two claims: default/second and default/training"
     for name in ("training", "second"):
         found = ask(cluster, name)
-        assert f"\n\nOverlaps:\n  {both}\n" in text(found) and "Delete the pods of all claims but one" in text(found)
+        assert f"\n\nOverlaps:\n  {both}\n" in text(found) and "delete the pods of all but one" in text(found)
         assert found.document()["overlaps"] == [{"text": both, "claims": ["default/second", "default/training"]}]
 
 
-def test_a_pod_with_a_claim_whose_device_another_claim_has_is_told(cluster: Path) -> None:
+def test_a_pod_whose_device_another_claim_has_shows_the_overlap(cluster: Path) -> None:
     add(cluster, f"{SECOND}---{POD % ('user', TRAINING, '')}")
     assert "is allocated to two claims: default/second and default/training" in text(ask(cluster, "pod/user"))
 

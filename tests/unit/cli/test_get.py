@@ -49,7 +49,7 @@ def test_what_is_printed(run: "Run", arguments: list[str], printed: str) -> None
 
 
 @pytest.mark.usefixtures("two_pods")
-def test_several_kinds_are_told_apart(run: "Run", api: "API") -> None:
+def test_several_kinds_are_distinguished(run: "Run", api: "API") -> None:
     api.put(f"{MAPS}/m", {"data": {"k": "v"}})
     assert run("get", "pods,nodes,cm", "-l", "") == 0
     assert run.out == "NAME    SIZE\npod/a   0\npod/b   0\n\nNAME          SIZE\nconfigmap/m   1\n"
@@ -91,7 +91,7 @@ def test_what_is_missing_is_an_error_and_the_rest_is_printed(run: "Run") -> None
         (["pods", "-o", "name"], ""),
     ],
 )
-def test_nothing_is_no_error(run: "Run", arguments: list[str], said: str) -> None:
+def test_nothing_is_not_an_error(run: "Run", arguments: list[str], said: str) -> None:
     assert run("get", *arguments) == 0
     assert (run.out, run.err) == ("", said)
 
@@ -99,11 +99,11 @@ def test_nothing_is_no_error(run: "Run", arguments: list[str], said: str) -> Non
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "say which objects"),
-        (["pods", "-f", "x"], "when files are given"),
+        ([], "no resource given"),
+        (["pods", "-f", "x"], "-f cannot be combined"),
         (["pods", "a", "-l", "b=c"], "name cannot be provided"),
         (["pods", "a", "-A"], "across all namespaces"),
-        (["pods", "-o", "xml"], 'output format "xml": expected json'),
+        (["pods", "-o", "xml"], 'unknown output format "xml": expected json'),
         (["pods", "-o", "jsonpath={"], "JSONPath '{'"),
         (["pods,nodes", "-w"], "can be watched"),
         (["podz"], 'a resource type "podz"; did you mean "pod'),

@@ -18,7 +18,7 @@ def test_objects_are_read_without_any_command_line(
     assert capsys.readouterr().out == "pod/p\n"
 
 
-def test_all_that_is_missing_is_told_at_once(session: Session) -> None:
+def test_everything_that_is_missing_is_reported_at_once(session: Session) -> None:
     with pytest.raises(ExceptionGroup) as raised:
         get(session, "", Request(("pods", "a", "b")))
     assert [type(error) for error in raised.value.exceptions] == [NotFound, NotFound]

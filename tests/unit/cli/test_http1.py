@@ -65,7 +65,7 @@ def test_answers_are_read(ends: tuple[Line, socket.socket], raw: bytes, body: by
         b"HTTP/1.1 200 OK\r\nA: " + b"b" * 70_000,
     ],
 )
-def test_what_is_no_answer_is_a_connection_error(ends: tuple[Line, socket.socket], raw: bytes) -> None:
+def test_an_invalid_response_is_a_connection_error(ends: tuple[Line, socket.socket], raw: bytes) -> None:
     with pytest.raises(ConnectionError):
         ask(ends, raw).read(100)
 
@@ -115,7 +115,7 @@ def test_nothing_can_be_smuggled_into_a_request(ends: tuple[Line, socket.socket]
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_quoted_text_is_unquoted_by_anybody(text: str) -> None:
+def test_quoted_text_can_be_unquoted_by_any_server(text: str) -> None:
     assert unquote(quote(text)) == text
     assert quote(text).isascii() and not {"/", "?", "&", " "} & set(quote(text))
 

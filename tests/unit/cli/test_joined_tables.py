@@ -199,7 +199,7 @@ def lines(text: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("busy")
-async def test_claims_say_what_they_have_who_uses_them_and_what_they_wait_for(devlet: Devlet) -> None:
+async def test_claims_show_their_devices_consumers_and_what_they_wait_for(devlet: Devlet) -> None:
     code, out, _ = await devlet("get", "claims")
     assert (code, lines(out)) == (
         0,
@@ -273,7 +273,7 @@ async def test_the_full_names_have_the_tables_of_the_server(devlet: Devlet) -> N
 
 
 @pytest.mark.usefixtures("busy")
-async def test_several_types_are_told_apart(devlet: Devlet) -> None:
+async def test_several_types_are_distinguished(devlet: Devlet) -> None:
     code, out, err = await devlet("get", "claims,drivers,slices", "-n", "default")
     assert code == 0, err
     firsts = [line.split()[0] for line in lines(out) if line]
@@ -282,7 +282,7 @@ async def test_several_types_are_told_apart(devlet: Devlet) -> None:
     assert "resourceslice.resource.k8s.io/node1-gpu" in firsts
 
 
-async def test_a_claim_that_only_the_node_knows_is_shown_too(devlet: Devlet, node: Node, store: Store) -> None:
+async def test_a_claim_that_only_the_node_knows_is_shown(devlet: Devlet, node: Node, store: Store) -> None:
     """One that is still prepared though its object is gone, beside its successor, and one that was never made."""
     await put_claim(store, "again")
     failed = record("again", ClaimUID("old"), ClaimState.UNPREPARING, prepared(GPU, "gpu-0"))
@@ -349,7 +349,7 @@ async def test_slices_say_how_many_of_their_devices_are_used(devlet: Devlet) -> 
 
 
 @pytest.mark.usefixtures("busy")
-async def test_drivers_say_how_they_are_and_who_needs_them(devlet: Devlet) -> None:
+async def test_drivers_show_their_state_and_the_pods_that_need_them(devlet: Devlet) -> None:
     code, out, _ = await devlet("get", "drivers")
     assert (code, lines(out)) == (
         0,
@@ -407,7 +407,7 @@ async def test_everything_of_a_claim_is_described(devlet: Devlet) -> None:
 
 
 @pytest.mark.usefixtures("busy")
-async def test_a_server_that_is_no_devlet_shows_what_it_has(devlet: Devlet, root: Path) -> None:
+async def test_a_server_that_is_not_a_devlet_shows_what_it_has(devlet: Devlet, root: Path) -> None:
     """The same API, reached as a cluster is: nobody there is asked for a node's views."""
     run = partial(devlet, target=["--kubeconfig", str(root / "kubeconfig")])
     code, out, err = await run("get", "claims", "--no-headers")
@@ -418,7 +418,7 @@ async def test_a_server_that_is_no_devlet_shows_what_it_has(devlet: Devlet, root
     code, out, err = await run("get", "slices", "--no-headers")
     assert (code, [line.split()[6] for line in lines(out)]) == (0, ["5", "1"]), err
     code, out, err = await run("describe", "claim", "train-gpu")
-    assert (code, "Prepared:     <unknown>: the devlet of its node knows" in lines(out)) == (0, True), err
+    assert (code, "Prepared:     <unknown>: ask the devlet on the claim's node" in lines(out)) == (0, True), err
 
 
 def refused(code: int, reason: str) -> tuple[int, Document]:

@@ -65,7 +65,8 @@ def test_a_bug_in_a_nested_part_is_shown_by_itself() -> None:
 @pytest.mark.parametrize(
     ("arguments", "printed"),
     [
-        (["nonsense"], "error: No such command 'nonsense'"),
+        (["nonsense"], 'error: unknown command "nonsense"\n'),
+        (["gte"], 'error: unknown command "gte"; did you mean "get"?\n'),
         (["up", "--nonsense"], "error: No such option '--nonsense'"),
         (["version", "-o", "xml"], "error: Invalid value for '-o' / '--output'"),
         (["up", "surplus"], "error: Got unexpected extra argument (surplus)"),
@@ -93,7 +94,7 @@ def test_every_command_answers_help_with_an_example(name: str, capsys: pytest.Ca
     assert f"\n    devlet {name}" in capsys.readouterr().out
 
 
-def test_a_closed_pipe_is_no_traceback() -> None:
+def test_a_closed_pipe_prints_no_traceback() -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "devlet", "--help"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
@@ -104,7 +105,7 @@ def test_a_closed_pipe_is_no_traceback() -> None:
         assert process.wait(60) == 1
 
 
-def test_a_full_disk_is_no_traceback() -> None:
+def test_a_full_disk_prints_no_traceback() -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "devlet", "--help"], stdout=full, stderr=subprocess.PIPE, text=True, check=False

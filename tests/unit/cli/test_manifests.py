@@ -65,19 +65,19 @@ def test_json_may_have_tabs() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("a: [", "f:2: not YAML|f:1: not YAML"),
-        ("- 1", "document 1: expected an object"),
+        ("a: [", "f:2: invalid YAML|f:1: invalid YAML"),
+        ("- 1", "document 1: not a Kubernetes object"),
         ("kind: Pod", "apiVersion is missing"),
         ("apiVersion: v1", "kind is missing"),
         ("{apiVersion: v1, kind: Pod}", "Pod: metadata.name is missing"),
         (f"{POD}---\n{{apiVersion: v1, kind: Pod, metadata: []}}", "document 2"),
-        (f"{POD}x: .nan", "JSON cannot hold"),
-        (f"{POD}x: !!binary aGk=", "JSON cannot hold"),
-        (f"{POD}x: !!python/object:os.system {{}}", "not YAML"),
-        (f"{POD}x: {{[1]: 2}}", "f:4: not YAML: a key is not a text"),
-        (f"{POD}x: {{a: 1, a: 2}}", 'f:4: not YAML: the key "a" is there twice'),
-        ("[" * 3000, "nested too deeply|not YAML"),
-        ("\x00", "not YAML"),
+        (f"{POD}x: .nan", "JSON cannot represent"),
+        (f"{POD}x: !!binary aGk=", "JSON cannot represent"),
+        (f"{POD}x: !!python/object:os.system {{}}", "invalid YAML"),
+        (f"{POD}x: {{[1]: 2}}", "f:4: invalid YAML: a key is not a string"),
+        (f"{POD}x: {{a: 1, a: 2}}", 'f:4: invalid YAML: duplicate key "a"'),
+        ("[" * 3000, "nested too deeply|invalid YAML"),
+        ("\x00", "invalid YAML"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(text: str, problem: str) -> None:
@@ -113,7 +113,7 @@ def test_directories_are_read_in_order(tmp_path: Path) -> None:
     ("source", "problem"),
     [
         ("nope.yaml", "No such file"),
-        ("https://example.com/x.yaml", "fetch it first"),
+        ("https://example.com/x.yaml", "download the file first"),
         ("", "no .yaml, .yml, .json file"),
     ],
 )
@@ -131,7 +131,7 @@ def test_limits_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(InvalidInput, match="larger than 10 bytes"):
         read([str(tmp_path / "big.yaml")])
     (tmp_path / "empty.yaml").write_text("---\n")
-    with pytest.raises(InvalidInput, match="no objects in"):
+    with pytest.raises(InvalidInput, match="no objects found in"):
         read([str(tmp_path / "empty.yaml")])
 
 

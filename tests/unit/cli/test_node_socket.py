@@ -20,7 +20,7 @@ def test_where_nothing_runs_the_next_step_is_said(root: Path) -> None:
     assert failure(root / "missing").startswith("no devlet runs on")
 
 
-def test_a_socket_that_somebody_left_behind_is_nobody(root: Path) -> None:
+def test_a_leftover_socket_is_not_a_driver(root: Path) -> None:
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(root / "devlet.sock"))
     assert failure(root).startswith("no devlet runs on")
@@ -33,8 +33,8 @@ def test_a_path_that_no_socket_can_have_is_said(root: Path) -> None:
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        (PermissionError(errno.EACCES, "Permission denied"), "open only to the user who runs devlet"),
-        (TimeoutError(), "no answer; look at the log"),
+        (PermissionError(errno.EACCES, "Permission denied"), "only the user who runs the devlet may connect"),
+        (TimeoutError(), "the devlet does not answer: look at its log"),
         (ConnectionError("this is not HTTP"), "this is not HTTP"),
         (OSError(errno.EMFILE, "Too many open files"), "Too many open files"),
     ],

@@ -88,7 +88,7 @@ def test_a_device_that_two_words_mean_is_shown_once(run: "Run") -> None:
 
 
 @pytest.mark.parametrize("text", ["gpu-7", "gpu.example.com/nothing", "100%"])
-def test_what_nobody_has_is_not_found(run: "Run", text: str) -> None:
+def test_an_unknown_name_is_not_found(run: "Run", text: str) -> None:
     assert run("get", "devices", text) == 1
     assert text in run.err
 
@@ -153,12 +153,16 @@ def test_waiting_for_a_device_ends_in_time(run: "Run") -> None:
 
 
 @pytest.mark.parametrize("verb", [["get", "devices"], ["describe", "devices"], ["get", "devices", "gpu-1"]])
-def test_a_devlet_without_views_is_told_apart_from_one_without_devices(run: "Run", api: "API", verb: list[str]) -> None:
+def test_a_devlet_without_views_is_distinguished_from_one_without_devices(
+    run: "Run", api: "API", verb: list[str]
+) -> None:
     api.objects.clear()
     gone = {"kind": "Status", "code": 404, "reason": "NotFound", "message": "the server could not find it"}
     api.answers["GET", f"{VIEWS}/devices"] = (404, gone)
     assert run(*verb) == 1
-    assert run.err.startswith("error: this devlet has no view of its devices: it is older than this command. Stop it")
+    assert run.err.startswith(
+        "error: the running devlet does not serve devices, because it is older than this command: "
+    )
     api.answers.clear()
     assert run("get", "devices") == 0
     assert run.err == "No resources found\n"

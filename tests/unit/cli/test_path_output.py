@@ -1,7 +1,7 @@
 import pytest
 
 from devlet.cli.output import Found
-from devlet.cli.path_output import printer
+from devlet.cli.path_output import order_by, printer
 from devlet.cli.resources import Resource
 from devlet.errors import InvalidInput
 
@@ -35,3 +35,25 @@ def test_titles_are_printed_once_while_objects_are_followed() -> None:
 def test_a_column_needs_a_title_and_a_path(text: str) -> None:
     with pytest.raises(InvalidInput, match=r"TITLE:PATH|JSONPath"):
         printer("custom-columns", text, headers=True)
+
+
+def objects(*sizes: object) -> Found:
+    return Found(PODS, {"kind": "PodList", "items": [{"size": size} for size in sizes]})
+
+
+def test_objects_of_all_pages_are_sorted_numbers_first_and_nothing_last() -> None:
+    found = order_by(".size")([objects(10, "b", {}), objects(9, "a")])
+    assert [f.document["size"] for f in found] == [9, 10, "a", "b", {}]
+    missing = order_by("nope")([objects(2, 1)])
+    assert [f.document["size"] for f in missing] == [2, 1]
+
+
+def test_rows_of_tables_are_sorted_by_their_objects() -> None:
+    tables = [Found(PODS, {"kind": "Table", "columnDefinitions": [1], "rows": [{"object": {"n": n}}]}) for n in (2, 1)]
+    [sorted_table] = order_by("{.n}")(tables)
+    assert [row["object"]["n"] for row in sorted_table.document["rows"]] == [1, 2]
+    assert sorted_table.document["columnDefinitions"] == [1]
+
+
+def test_nothing_stays_nothing() -> None:
+    assert order_by(".x")([]) == []

@@ -39,13 +39,13 @@ def test_a_cassette_is_printed_to_be_changed_by_hand(capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ([], "say which cassette: a file, or one of a100-mig, led, sriov-nic, usb"),
-        (["nowhere"], "nowhere: there is no such file, nor a cassette of that name"),
-        (["led", "--root", "/nope"], "no devlet runs on /nope: start one with `devlet up`, or say with --kubeconfig"),
-        (["led", "--root", "/", "--kubeconfig", "/nope"], "/nope is not there: say with --kubeconfig"),
+        ([], "no cassette given: name a file, or one of a100-mig, led, sriov-nic, usb"),
+        (["nowhere"], "nowhere: no such file; devlet ships the cassettes a100-mig"),
+        (["led", "--root", "/nope"], "no devlet runs on /nope: start one with `devlet up`, or name the cluster of"),
+        (["led", "--root", "/", "--kubeconfig", "/nope"], "/nope does not exist: name the cluster of the node"),
     ],
 )
-def test_what_is_missing_is_told(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_missing_is_an_error(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["play", *arguments]) == 1
     assert capsys.readouterr().err.startswith(f"error: {told}")
 
@@ -59,27 +59,28 @@ def test_a_cassette_with_a_path_for_a_name_is_not_played(tmp_path: Path, capsys:
     assert [path.name for path in tmp_path.iterdir()] == ["bad.yaml"]
 
 
-def test_a_cassette_with_nothing_on_it_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_cassette_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "empty.yaml"
     file.write_bytes(cassette_file.encode(Cassette("n1")))
     assert main.run(["play", str(file), "--root", str(tmp_path)]) == 1
-    assert capsys.readouterr().err == f"error: {file}: there is nothing on this cassette to play\n"
+    text = f"error: {file}: the cassette is empty: it has no driver, device plugin or CDI spec to play\n"
+    assert capsys.readouterr().err == text
 
 
-def test_a_pool_that_was_captured_in_part_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_incompletely_captured_pool_causes_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "half.yaml"
     driver = Driver("d.example.com", pools=(Pool("p", incomplete=True),))
     file.write_bytes(cassette_file.encode(Cassette("n1", drivers=(driver,))))
     main.run(["play", str(file), "--root", str(tmp_path)])
     said = capsys.readouterr().err
-    assert said.startswith("warning: pool p of driver d.example.com was not complete when it was captured, devices may")
+    assert said.startswith("warning: pool p of driver d.example.com was incomplete when it was captured: devices may")
 
 
 def test_another_node_than_that_of_the_devlet_is_refused(api: "API", run: "Run") -> None:
     api.texts["/metrics"] = 'kubelet_node_name{node="n2"} 1\n'
     (api.root / "kubeconfig").write_text(KUBECONFIG)
     assert run("play", "led", "--node", "n1") == 1
-    assert run.err == f"error: {api.root}/devlet.sock is node n2, not n1: play it where that node runs\n"
+    assert run.err == f"error: {api.root}/devlet.sock belongs to node n2, not n1: run `devlet play` on its machine\n"
 
 
 @pytest.fixture
@@ -90,14 +91,14 @@ async def cluster(root: Path) -> AsyncIterator[Cluster]:
 
 @anyio_test
 async def test_the_node_is_the_only_one_or_the_one_that_is_named(cluster: Cluster) -> None:
-    with pytest.raises(InvalidInput, match="there is no node"):
+    with pytest.raises(InvalidInput, match="the cluster has no nodes"):
         await _node(cluster, "")
     for name in ("n1", "n2"):
         await cluster.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
         assert await _node(cluster, name) == name
         if name == "n1":
             assert await _node(cluster, "") == "n1"
-    with pytest.raises(InvalidInput, match="there are 2 nodes, say which one with --node NAME: n1, n2"):
+    with pytest.raises(InvalidInput, match="the cluster has 2 nodes: choose one with --node: n1, n2"):
         await _node(cluster, "")
     with pytest.raises(NotFound):
         await _node(cluster, "n3")

@@ -82,7 +82,7 @@ def test_a_search_that_takes_too_long_is_a_no_that_says_so() -> None:
 
 def test_a_claim_whose_search_takes_too_long_is_not_placed_and_the_answer_says_so() -> None:
     (answer,) = Asked(endless("fill"), seconds=0.05).answers
-    assert (answer["placed"], answer["error"]) == (0, "searches that were given up after 0.05 s: 1")
+    assert (answer["placed"], answer["error"]) == (0, "searches abandoned after 0.05 s: 1")
 
 
 @pytest.mark.parametrize(
@@ -93,11 +93,11 @@ def test_a_claim_whose_search_takes_too_long_is_not_placed_and_the_answer_says_s
         ("[" * 100_000, "file:2: not JSON"),
         ('{"name": "x", "nodes": 5}', "file:2: problem 'x'"),
         ('{"name": "x", "slices": [{"spec": {"devices": 5}}]}', "file:2: problem 'x': slices[0]"),
-        ('{"name": "x", "mode": "random"}', "file:2: problem 'x': no mode 'random': use one of fill, fill-rotate"),
+        ('{"name": "x", "mode": "random"}', "file:2: problem 'x': unknown mode 'random': use one of fill, fill-rotate"),
         ('{"name": "x", "features": {"Gpus": true}}', "file:2: problem 'x': unknown allocator feature 'Gpus'"),
     ],
 )
-def test_a_line_that_is_no_problem_is_reported_with_its_number(line: str, error: str) -> None:
+def test_a_line_that_is_not_a_problem_is_reported_with_its_number(line: str, error: str) -> None:
     asked = Asked(symmetric_problem(2, 1), line, symmetric_problem(3, 1))
     names = [answer["name"] for answer in asked.answers]
     assert names[0] == "symmetric-2-1" and names[-1] == "symmetric-3-1"

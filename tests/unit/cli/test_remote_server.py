@@ -89,16 +89,16 @@ def test_requests_carry_the_token_below_the_servers_path(https: tuple[str, bytes
     assert Handler.seen == [("/prefix/api", "Bearer secret")]
 
 
-def test_a_certificate_for_somebody_else_is_not_trusted(https: tuple[str, bytes]) -> None:
+def test_a_certificate_for_another_server_is_not_trusted(https: tuple[str, bytes]) -> None:
     address, ca = https
     for connection in (Connection(address, ca=ca), Connection(address, tls_server_name="api.test")):
-        with pytest.raises(Unavailable, match="its certificate is not trusted"):
+        with pytest.raises(Unavailable, match="the server's certificate is not trusted"):
             get(connection)
     get(Connection(address, verify=False))
 
 
 def test_what_cannot_be_reached_is_said() -> None:
-    with pytest.raises(Unavailable, match=r"cannot talk to https://127.0.0.1:1: Connection refused"):
+    with pytest.raises(Unavailable, match=r"cannot connect to https://127.0.0.1:1: Connection refused"):
         get(Connection("https://127.0.0.1:1"))
     assert "does not answer" in RemoteServer(Connection("https://127.0.0.1:1")).trouble(TimeoutError())
 

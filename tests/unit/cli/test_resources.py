@@ -101,13 +101,13 @@ def test_another_groups_devices_are_asked_for(resources: Resources) -> None:
         resources.find("devices.example.com")
 
 
-def test_a_cluster_is_asked_for_devices_and_if_it_has_none_the_error_says_who_has(
+def test_a_cluster_without_device_views_names_the_server_that_has_them(
     session: Session, resources: Resources, api: "API"
 ) -> None:
     session.is_node = False
-    with pytest.raises(NotFound, match=r"it is a view that a devlet has of its node; ask one .* with --root DIR"):
+    with pytest.raises(NotFound, match=r"served only by the devlet on that machine; use --root DIR"):
         resources.find("devices")
-    with pytest.raises(NotFound, match=r'resource type "drivers": it is a view that a devlet has of its node'):
+    with pytest.raises(NotFound, match=r'resource type "drivers": this view of a node is served only by the devlet'):
         resources.find("drivers")
     assert [path for _, path, _ in api.requests] == ["/api", "/apis"]
 
@@ -115,7 +115,7 @@ def test_a_cluster_is_asked_for_devices_and_if_it_has_none_the_error_says_who_ha
 def test_kinds_are_found_in_their_version(resources: Resources) -> None:
     assert resources.of_kind("v1", "Pod").plural == "pods"
     assert resources.of_kind("resource.k8s.io/v1beta1", "ResourceClaim").version == "v1beta1"
-    with pytest.raises(NotFound, match='no kind "Pod" in version "v2"'):
+    with pytest.raises(NotFound, match='does not serve kind "Pod" in version "v2"'):
         resources.of_kind("v2", "Pod")
 
 

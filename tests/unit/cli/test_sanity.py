@@ -34,7 +34,7 @@ def test_a_sound_driver_is_passed_with_0_and_reports_are_written(tmp_path: Path)
     done = sanity("--only=DP-REG-[12]", "--seed=4", report, f"--report=html={tmp_path}/r.html", *SOUND)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(
-        "passed  DP-REG-1     It registers soon after it was started: registered example.com/led\n"
+        "passed  DP-REG-1     The plugin registers soon after it starts: registered example.com/led\n"
     )
     assert "\n2 passed in " in done.stdout and "--seed 4" in done.stdout
     assert json.loads((tmp_path / "r.json").read_text())["seed"] == 4
@@ -45,7 +45,7 @@ def test_a_finding_is_1_and_a_report_on_standard_output_is_nothing_but_that() ->
     done = sanity("--only=DP-LIST-4", "-o", "json", *FAULTY, "DP-LIST-4")
     assert done.returncode == 1
     assert json.loads(done.stdout)["counts"] == {"failed": 1}
-    assert done.stderr == "failed  DP-LIST-4    No id is listed twice: listed more than once: dev-0\n"
+    assert done.stderr == "failed  DP-LIST-4    Device IDs are unique: listed more than once: dev-0\n"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only there orphans can be adopted")
@@ -80,38 +80,38 @@ def as_nobody(*words: str) -> list[str]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="setpriv is of util-linux")
 @pytest.mark.parametrize("kind", ["device-plugin", "dra"])
-def test_a_driver_that_lacks_rights_is_told_of_in_a_sentence(tmp_path: Path, kind: str) -> None:
+def test_a_driver_that_lacks_permissions_is_reported_in_a_sentence(tmp_path: Path, kind: str) -> None:
     (tmp_path / "led").touch(mode=0)
     driver = as_nobody("sh", "-c", f"exec cat < {tmp_path}/led")
     done = {"device-plugin": sanity, "dra": sanity_dra}[kind]("--wait=1s", "--only=D*-REG-1", "--", *driver)
     assert done.returncode == 1
     assert "Permission denied" in done.stdout
-    who = "let it run as root, with" if os.geteuid() == 0 else "run the suite as root)"
-    assert f"(it seems to need rights that it does not have: {who}" in done.stdout
+    who = "run it as root with" if os.geteuid() == 0 else "run the suite as root)"
+    assert f"(the driver seems to lack permissions: {who}" in done.stdout
 
 
 def test_a_driver_that_does_not_come_up_is_a_finding() -> None:
     done = sanity("--wait=1s", "--only=DP-REG-*", "--", "sh", "-c", "echo no lights; exit 1")
     assert done.returncode == 1
-    assert "failed  DP-REG-1     It registers soon after it was started: the driver exited with 1" in done.stdout
+    assert "failed  DP-REG-1     The plugin registers soon after it starts: the driver exited with 1" in done.stdout
 
 
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        ([], "say which driver"),
-        (["--attach", "--", "true"], "say which driver"),
-        (["--only=NOPE", "--", "true"], "no check is called NOPE"),
-        (["--report=pdf=x", "--", "true"], "--report pdf=x: expected one of html, json, junit, text"),
+        ([], "give either the command"),
+        (["--attach", "--", "true"], "give either the command"),
+        (["--only=NOPE", "--", "true"], "no check matches NOPE"),
+        (["--report=pdf=x", "--", "true"], "--report pdf=x: expected FORMAT=FILE, with one of html, json, junit, text"),
         (["--nope"], "No such option"),
         (["--", "/no/such/driver"], "/no/such/driver: no such program"),
         (["--", ""], "the name of the program is empty"),
-        (["--", "true", "{rot}"], "{rot} stands for nothing here; the words are {root}, {device_plugins}"),
-        (["--env=A={node}", "--", "true"], "{node} stands for nothing here"),
+        (["--", "true", "{rot}"], "unknown placeholder {rot}: use one of {root}, {device_plugins}"),
+        (["--env=A={node}", "--", "true"], "unknown placeholder {node}"),
         (["--keep=/proc/x", "--", "true"], "/proc/x: No such file or directory"),
         (["--report=json=/no/such/r.json", "--", "true"], "--report json=/no/such/r.json: No such file or directory"),
         (["--report=json=/", "--", "true"], "--report json=/: Is a directory"),
-        (["--attach", "--device-plugins=/no/such"], "/no/such: no such directory"),
+        (["--attach", "--device-plugins=/no/such"], "/no/such does not exist"),
     ],
 )
 def test_wrong_usage_is_2_and_no_finding(words: list[str], error: str, capfd: pytest.CaptureFixture[str]) -> None:
@@ -139,7 +139,7 @@ def test_reports_are_utf_8_whatever_the_driver_and_the_locale_are(tmp_path: Path
 
 
 @pytest.mark.long
-def test_nobody_who_reads_is_the_end_and_no_traceback() -> None:
+def test_a_closed_output_ends_the_run_without_a_traceback() -> None:
     command = [sys.executable, "-m", "devlet", "sanity", "device-plugin", "--only=DP-REG-*", *SOUND]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         assert child.stdout and child.stderr
@@ -171,12 +171,12 @@ def test_a_signal_stops_the_driver_and_reports_what_was_done(tmp_path: Path, num
 
 def test_without_a_kind_it_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["sanity"]) == 0
-    assert "Exits with 0 if nothing was found" in capsys.readouterr().out
+    assert "The exit code is 0 if all checks pass" in capsys.readouterr().out
 
 
 def test_the_checks_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["sanity", "device-plugin", "--list"]) == 0
-    assert capsys.readouterr().out.startswith("DP-REG-1     It registers soon after it was started\n")
+    assert capsys.readouterr().out.startswith("DP-REG-1     The plugin registers soon after it starts\n")
 
 
 @pytest.mark.long
@@ -237,4 +237,4 @@ def test_what_is_missing_for_a_dra_driver_is_said() -> None:
 def test_the_checks_of_dra_drivers_are_listed() -> None:
     done = sanity_dra("--list")
     assert done.returncode == 0
-    assert done.stdout.startswith("DRA-REG-1    It can be registered soon after it was started\n")
+    assert done.stdout.startswith("DRA-REG-1    The driver can be registered soon after it starts\n")

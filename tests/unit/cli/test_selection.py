@@ -62,9 +62,9 @@ def test_a_type_alone_is_not_enough_where_it_matters(session: Session, resources
     pods = [Wanted(resources.find("pods"))]
     assert explicit(session, Scope("x"), pods, everything=True) == []
     assert explicit(session, Scope("x", "a=b"), pods, everything=False) == []
-    with pytest.raises(InvalidInput, match="--all of the type"):
+    with pytest.raises(InvalidInput, match="or --all"):
         explicit(session, Scope("x"), pods, everything=False)
-    with pytest.raises(InvalidInput, match="--all excludes"):
+    with pytest.raises(InvalidInput, match="--all cannot be combined"):
         explicit(session, Scope("x", "a=b"), pods, everything=True)
 
 

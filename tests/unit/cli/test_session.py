@@ -28,7 +28,7 @@ def test_one_connection_serves_many_requests(session: Session, api: "API") -> No
     assert len(api.requests) == 3
 
 
-def test_a_connection_that_rested_is_made_anew(session: Session, api: "API", monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_idle_connection_is_replaced(session: Session, api: "API", monkeypatch: pytest.MonkeyPatch) -> None:
     session.get(NODES)
     first = session._open
     monkeypatch.setattr(module, "REST", -1.0)
@@ -49,7 +49,7 @@ def test_errors_of_the_server_become_ours(session: Session, api: "API") -> None:
     with pytest.raises(NotFound, match='nodes "n" not found'):
         session.get(f"{NODES}/n")
     api.answers["GET", NODES] = (401, {"kind": "Status", "code": 401, "message": "who?"})
-    with pytest.raises(Forbidden, match=r"does not accept these credentials: who\?"):
+    with pytest.raises(Forbidden, match=r"does not accept the credentials: who\?"):
         session.get(NODES)
 
 
@@ -70,7 +70,7 @@ def test_warnings_reach_people(session: Session, api: "API") -> None:
     assert api.warnings == ['v1 is "old"', "odd"]
 
 
-def test_a_server_that_is_no_kubernetes_is_said_to_be_none(session: Session, api: "API") -> None:
+def test_a_server_that_is_not_kubernetes_is_reported(session: Session, api: "API") -> None:
     api.answers["GET", NODES] = (200, [])  # type: ignore[assignment]
     with pytest.raises(DevletError, match="is this a Kubernetes API"):
         session.get(NODES)
@@ -78,7 +78,7 @@ def test_a_server_that_is_no_kubernetes_is_said_to_be_none(session: Session, api
 
 def test_an_answer_has_a_limit(session: Session, api: "API", monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_ANSWER_BYTES", 10)
-    with pytest.raises(TooLarge, match="more than 10 bytes"):
+    with pytest.raises(TooLarge, match="larger than 10 bytes"):
         session.get(NODES)
 
 
@@ -97,5 +97,5 @@ def test_a_watch_that_is_refused_is_an_error(session: Session, api: "API") -> No
 
 @pytest.mark.parametrize("text", ["", ".", "..", "a/b", "a%20", "a\n", "a\x1b"])
 def test_a_name_cannot_lead_elsewhere(text: str) -> None:
-    with pytest.raises(InvalidInput, match=r"pod .*: expected a name"):
+    with pytest.raises(InvalidInput, match=r"name .* of a pod: expected a name"):
         segment(text, "pod")

@@ -39,7 +39,7 @@ def test_the_table_says_where_everything_goes_and_why_not(run: Run, cluster: Pat
     assert run.rows[0] == ["NAME", "NODE", "DEVICES", "CAUSE"]
     assert run.rows[1][:4] == ["pod/big", "<none>", "<none>", "0/2"]
     assert run.rows[2] == ["claim/any", "n1", "gpu-1"]
-    assert run.err == "Pods and claims that have their devices already: 1\n"
+    assert run.err == "Pods and claims that already have their devices: 1\n"
 
 
 def test_files_may_come_one_by_one_or_on_standard_input(
@@ -90,12 +90,12 @@ def test_nodes_are_invented_from_slices_and_that_is_said(run: Run, cluster: Path
     (cluster / "cluster.yaml").write_text("\n".join(line for line in text if "kind: Node," not in line))
     assert run("-f", cluster) == 0
     assert run.rows[2] == ["claim/any", "n1", "gpu-1"]
-    assert run.err.startswith("There are no nodes: taken are those that slices name, without labels: n1, n2\n")
+    assert run.err.startswith("No nodes given: using the nodes that slices name, without labels: n1, n2\n")
 
 
 def test_claims_alone_have_no_nodes(run: Run, cluster: Path) -> None:
     assert run("-f", cluster / "wishes.yaml") == 1
-    assert run.err == "error: there are no nodes, and no slice names one: add the nodes, as in -f nodes.yaml\n"
+    assert run.err == "error: there are no nodes, and no slice names one: add nodes, as in -f nodes.yaml\n"
 
 
 def test_problems_are_answered_line_by_line(run: Run, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_line_that_is_wrong_makes_the_exit_code_one(run: Run, tmp_path: Path) 
         (["--problems", "."], ".: Is a directory"),
         (["-f", "nowhere"], "nowhere: No such file or directory"),
         (["-f", "x", "-o", "name"], 'output format "name": expected json, yaml or wide'),
-        (["-f", "x", "--bench"], "--bench is for --problems"),
+        (["-f", "x", "--bench"], "--bench can be used only with --problems"),
         (["-f", "x", "--timeout", "soon"], "soon"),
     ],
 )

@@ -81,7 +81,7 @@ def test_a_pod_that_has_ended_needs_nothing(cluster: Path, status: str) -> None:
 @pytest.mark.parametrize(
     ("documents", "cause"),
     [
-        ([pod("p", "gone")], "pod default/p: claim gone: there is no resourceclaim gone: create it"),
+        ([pod("p", "gone")], "pod default/p: claim gone: resourceclaim gone does not exist: create it"),
         ([claim("x"), pod("p", "x", spec="nodeSelector: {zone: c}")], "the pod's nodeSelector does not match: 2 nodes"),
         ([claim("x", "exactly: {deviceClassName: nix}"), pod("p", "x")], "nix"),
     ],

@@ -21,7 +21,7 @@ def test_a_sound_database_is_reported_with_its_objects_and_version(
 ) -> None:
     crashed(path, 3)
     assert main.run(["store", "check", "--root", str(path.parent)]) == 0
-    assert capsys.readouterr().out == f"{path}: sound, 3 objects, version 103\n"
+    assert capsys.readouterr().out == f"{path}: intact, 3 objects, version 103\n"
     assert main.run(["store", "repair", "--root", str(path.parent)]) == 0
     assert capsys.readouterr().out.endswith("There is nothing to repair.\n")
 
@@ -30,7 +30,7 @@ def test_a_database_without_a_mark_is_reported_as_such(path: Path, capsys: pytes
     crashed(path, 3)
     database_files.mark(path).unlink()
     assert main.run(["store", "check", "--root", str(path.parent)]) == 0
-    assert "It has no high-water mark yet" in capsys.readouterr().out
+    assert "There is no high-water mark yet" in capsys.readouterr().out
 
 
 def test_the_advice_of_a_check_makes_the_database_sound(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,7 +62,7 @@ def test_a_running_root_is_refused(path: Path, capsys: pytest.CaptureFixture[str
     crashed(path, 1)
     with file_lock.held(path.parent / LOCK_FILE):
         assert main.run(["store", verb, "--root", str(path.parent)]) == 1
-    assert re.fullmatch(r"error: .* is in use by process \d+, .*; stop it first\n", capsys.readouterr().err)
+    assert re.fullmatch(r"error: .* is in use by process \d+, .*: stop it first\n", capsys.readouterr().err)
 
 
 def test_a_root_without_an_embedded_cluster_is_named(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

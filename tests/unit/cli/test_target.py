@@ -1,11 +1,17 @@
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from devlet.cli.node_socket import NodeSocket
-from devlet.cli.target import Target, connect, server
+from devlet.cli.session import Session
+from devlet.cli.target import Target, checked_node, connect, own_node, server
 from devlet.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from tests.unit.cli.conftest import API
+
 
 KUBECONFIG = """
 {apiVersion: v1, kind: Config, current-context: one,
@@ -54,7 +60,7 @@ def test_kubeconfig_in_the_environment_counts_only_with_a_context_or_for_kubectl
 
 @pytest.mark.parametrize("target", [Target(Path("/k"), root=Path("/r")), Target(context="c", root=Path("/r"))])
 def test_a_root_excludes_a_cluster(target: Target) -> None:
-    with pytest.raises(InvalidInput, match="--root is a node on this machine"):
+    with pytest.raises(InvalidInput, match="--root names a devlet on this machine"):
         server(target, {})
 
 
@@ -67,3 +73,19 @@ def test_warnings_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> No
     session = connect(Target(root=Path("/a")))
     session._warn("old")
     assert capsys.readouterr().err == "Warning: old\n"
+
+
+def test_a_devlet_says_its_name_in_its_metrics(api: "API", session: Session) -> None:
+    assert own_node(session) == ""
+    api.texts["/metrics"] = '# TYPE kubelet_node_name gauge\nkubelet_node_name{node="n2"} 1\nother 1\n'
+    assert own_node(session) == "n2"
+    session.is_node = False
+    assert own_node(session) == ""
+
+
+def test_another_node_than_its_own_is_refused(api: "API", session: Session) -> None:
+    assert (checked_node(session, "n1", "go there"), checked_node(session, "", "go there")) == ("n1", "")
+    api.texts["/metrics"] = 'kubelet_node_name{node="n2"} 1\n'
+    assert (checked_node(session, "n2", "go there"), checked_node(session, "", "go there")) == ("n2", "n2")
+    with pytest.raises(InvalidInput, match="belongs to node n2, not n1: go there"):
+        checked_node(session, "n1", "go there")

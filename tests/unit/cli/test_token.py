@@ -74,7 +74,7 @@ def test_the_root_of_a_joined_node_says_where_its_credentials_are_made(
     membership.join(root, "https://10.0.0.1:6443")
     assert main.run(["token", "driver", "gpu.example.com", "--root", str(root), "--node-name", "node2"]) == 1
     told = capsys.readouterr().err
-    assert f"root {root} is of a node of https://10.0.0.1:6443" in told
+    assert f"the node on {root} belongs to the cluster at https://10.0.0.1:6443" in told
     assert "`devlet token driver gpu.example.com --node-name node2`" in told
     assert main.run(["token", "node", "node3", "--root", str(root)]) == 1
     assert "`devlet token node node3`" in capsys.readouterr().err

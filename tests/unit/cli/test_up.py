@@ -23,6 +23,6 @@ def test_a_kubeconfig_that_is_not_there_is_named(root: Path, capsys: pytest.Capt
 def test_what_is_of_the_embedded_cluster_is_refused_for_another(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["up", "--kubeconfig", "k", "--controllers", "*"]) == 1
     assert capsys.readouterr().err == (
-        "error: --controllers: this is of the embedded cluster, which --kubeconfig excludes;"
-        " `devlet control` runs controllers for another one\n"
+        "error: --controllers: applies only to the embedded cluster and cannot be combined with --kubeconfig:"
+        " use `devlet control` to run controllers for another cluster\n"
     )

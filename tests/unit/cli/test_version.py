@@ -28,7 +28,7 @@ def test_the_formats_say_the_same(
 
 def test_plain_text_names_devlet_and_kubernetes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["version"]) == 0
-    assert capsys.readouterr().out.startswith(f"devlet {release.DEVLET}, as Kubernetes v1.36.4\n")
+    assert capsys.readouterr().out.startswith(f"devlet {release.DEVLET}, following Kubernetes v1.36.4\n")
 
 
 def test_the_flag_prints_the_version_alone(capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,7 +47,7 @@ def test_conditions(text: str, document: dict[str, Any] | None, met: bool) -> No
 @pytest.mark.parametrize(
     "text", ["", "soon", "condition", "condition=", "jsonpath=", "jsonpath={.a}=", "jsonpath={.a}x", "delete=1"]
 )
-def test_what_is_no_condition(text: str) -> None:
+def test_invalid_conditions_are_rejected(text: str) -> None:
     with pytest.raises(InvalidInput, match=r"--for=|JSONPath"):
         parse(text)
 
@@ -88,7 +88,7 @@ def test_all_of_a_type_are_waited_for(run: "Run", api: "API") -> None:
         (["pod/nope", "--for=condition=Ready"], 'pods "nope" not found'),
         (["pods", "-l", "a=b", "--for=condition=Ready"], "no matching resources found"),
         (["pod/nope", "--for=create", "--timeout=0"], "timed out"),
-        (["pods", "--for=delete"], "say which objects"),
+        (["pods", "--for=delete"], "no objects selected"),
         (["pod/p"], "Missing option '--for'"),
     ],
 )

@@ -55,7 +55,7 @@ def test_a_stream_that_ends_goes_on_from_the_last_version(scripted: Scripted) ->
     assert scripted.asked == ["1", "6", "6", "7"]
 
 
-def test_a_state_that_is_too_old_is_read_anew(scripted: Scripted, api: "API") -> None:
+def test_a_state_that_is_too_old_is_read_again(scripted: Scripted, api: "API") -> None:
     scripted.streams = [[EXPIRED], [event("DELETED", "9")]]
     found = states(scripted, NODES, "", "n")
     assert next(found) is None

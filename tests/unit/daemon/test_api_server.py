@@ -67,7 +67,7 @@ async def test_a_server_that_refuses_at_first_may_be_starting() -> None:
 async def test_credentials_that_stay_refused_are_an_error() -> None:
     with pytest.raises(ExceptionGroup) as caught:
         await wait(Server(*(Forbidden("Unauthorized") for _ in range(100))), FakeClock(), 60)
-    assert caught.group_contains(Forbidden, match=f"{SERVER} refuses this node's credentials: Unauthorized")
+    assert caught.group_contains(Forbidden, match=f"{SERVER} refuses the credentials in the kubeconfig: Unauthorized")
 
 
 async def test_time_without_a_server_does_not_count_as_refusal() -> None:

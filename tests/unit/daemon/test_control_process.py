@@ -122,7 +122,7 @@ async def test_without_an_election_there_is_no_lease(cluster: RemoteCluster, roo
     assert list((await cluster.list(kinds.LEASES, SPACE)).items) == []
 
 
-async def test_metrics_say_who_leads(cluster: RemoteCluster, root: Path) -> None:
+async def test_metrics_show_the_leader(cluster: RemoteCluster, root: Path) -> None:
     [port] = free_ports(1)
     texts: list[str] = []
 

@@ -21,11 +21,11 @@ def test_the_list_is_read_as_kube_controller_manager_reads_it(text: str, running
 
 
 def test_an_unknown_controller_is_refused_with_the_nearest_name() -> None:
-    with pytest.raises(ValueError, match=r"there is no controller 'namespaces': did you mean namespace\?"):
+    with pytest.raises(ValueError, match=r"unknown controller 'namespaces': did you mean namespace\?"):
         parse("*,-namespaces")
 
 
 def test_a_program_may_have_only_some_of_them() -> None:
     assert parse("*", CONTROL) == {"resourceclaim", "device-taint-eviction", "scheduler"}
-    with pytest.raises(ValueError, match="there is no controller 'namespace': expected some of resourceclaim, "):
+    with pytest.raises(ValueError, match="unknown controller 'namespace': expected some of resourceclaim, "):
         parse("namespace", CONTROL)

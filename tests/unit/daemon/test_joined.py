@@ -117,7 +117,7 @@ async def test_a_server_that_is_away_is_waited_for_and_the_socket_answers_meanwh
 
 
 async def test_a_root_with_an_embedded_cluster_is_refused(cluster: RemoteCluster, first: Path) -> None:
-    with pytest.raises(InvalidInput, match="holds an embedded cluster"):
+    with pytest.raises(InvalidInput, match="has an embedded cluster"):
         async with joined(config(first, first)):
             pytest.fail("it may not start")
 

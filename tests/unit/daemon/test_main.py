@@ -97,7 +97,7 @@ async def test_one_root_has_one_daemon(root: Path) -> None:
 async def test_an_unsafe_root_is_refused_before_anything_starts(root: Path) -> None:
     diary: list[str] = []
     os.chmod(root, 0o777)
-    with pytest.raises(InvalidInput, match="written by others"):
+    with pytest.raises(InvalidInput, match="writable by other users"):
         await run(Config(root, "n"), noting(diary))
     assert diary == []
 

@@ -20,7 +20,7 @@ def test_a_new_root_may_be_either(root: Path) -> None:
 def test_the_root_of_another_clusters_node_gets_no_embedded_one(root: Path) -> None:
     join(root, SERVER)
     with pytest.raises(
-        InvalidInput, match=f"is of a node of {SERVER}, not of an embedded cluster; start it with --kub"
+        InvalidInput, match=f"belongs to the cluster at {SERVER}, not to an embedded one; start it with --kub"
     ):
         embed(root)
 
@@ -28,12 +28,12 @@ def test_the_root_of_another_clusters_node_gets_no_embedded_one(root: Path) -> N
 def test_a_root_with_an_embedded_cluster_joins_no_other(root: Path) -> None:
     (root / DATABASE).touch()
     embed(root)
-    with pytest.raises(InvalidInput, match="holds an embedded cluster, so it cannot be of a node of https"):
+    with pytest.raises(InvalidInput, match="has an embedded cluster, so its node cannot join https"):
         join(root, SERVER)
     assert not (root / FILE).exists()
 
 
-def test_joining_again_is_no_news(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_joining_the_same_cluster_again_changes_nothing(root: Path, caplog: pytest.LogCaptureFixture) -> None:
     join(root, SERVER)
     before = (root / FILE).stat().st_mtime_ns
     join(root, SERVER)
@@ -41,7 +41,7 @@ def test_joining_again_is_no_news(root: Path, caplog: pytest.LogCaptureFixture) 
     assert caplog.records == []
 
 
-def test_another_address_of_the_cluster_is_told_and_written_down(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_new_address_of_the_cluster_is_logged_and_recorded(root: Path, caplog: pytest.LogCaptureFixture) -> None:
     join(root, SERVER)
     with caplog.at_level(logging.WARNING):
         join(root, "https://192.0.2.2:6443")

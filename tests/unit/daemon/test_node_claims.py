@@ -112,7 +112,7 @@ async def test_pod_resources_hears_of_each_device_its_own_names_and_of_the_reque
         ({feature_gates.RESOURCE_HEALTH_STATUS: False}, []),
     ],
 )
-async def test_gates_decide_what_is_told_of_health(
+async def test_gates_decide_what_health_is_reported(
     store: Store, root: Path, gates: dict[str, bool], expected: list[tuple[str, str | None]]
 ) -> None:
     claims = made(store, config(root, **gates))

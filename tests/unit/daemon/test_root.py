@@ -48,7 +48,7 @@ def test_a_root_that_others_can_write_is_refused(root: Path, mode: int) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
-def test_a_root_of_somebody_else_is_refused(root: Path) -> None:
+def test_a_root_of_another_user_is_refused(root: Path) -> None:
     os.chown(root, 65534, -1)
     with pytest.raises(InvalidInput, match="belongs to user 65534, not to user 0"):
         prepare(root)

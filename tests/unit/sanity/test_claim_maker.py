@@ -50,7 +50,7 @@ async def test_a_claim_is_given_devices_and_goes_with_them(root: Path) -> None:
                 ("second/sub", "led-1"),
             ]
             assert claim.devices == {("leds", "led-0"), ("leds", "led-1")}
-            with pytest.raises(CannotTell, match="1 device would be needed, and it has published 0 that are free"):
+            with pytest.raises(CannotTell, match="this check needs 1 free device, and the driver has published 0"):
                 made.take(1)
         assert ended == [claim.ref]
         with pytest.raises(NotFound):
@@ -94,5 +94,5 @@ async def test_where_several_are_better_one_will_do(root: Path) -> None:
         assert made.take_up_to(2) == LEDS
         assert made.take_up_to(3) == LEDS
         async with made.claim([Want(offers=LEDS)]):
-            with pytest.raises(CannotTell, match="1 device would be needed"):
+            with pytest.raises(CannotTell, match="this check needs 1 free device"):
                 made.take_up_to(2)

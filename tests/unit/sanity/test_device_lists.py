@@ -45,7 +45,7 @@ async def test_the_end_of_a_stream_is_an_answer(root: Path) -> None:
         assert made.ended == "ListAndWatch failed: enough"
 
 
-async def test_a_list_that_is_no_protobuf_ends_it(root: Path) -> None:
+async def test_a_list_that_is_not_protobuf_ends_the_stream(root: Path) -> None:
     async with FakeDevicePlugin(root) as plugin, watch(plugin) as made:
         await plugin.until_streams(1)
         plugin.send(b"\xff")

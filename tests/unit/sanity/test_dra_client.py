@@ -48,7 +48,7 @@ async def test_an_error_of_a_claim_is_an_error(root: Path) -> None:
 async def test_a_claim_that_is_not_answered_is_an_error(root: Path) -> None:
     async with FakeDraDriver(root) as driver, client(driver) as made:
         driver.skip_claim("train")
-        with pytest.raises(PluginRefused, match="does not answer for claim train"):
+        with pytest.raises(PluginRefused, match="has no entry for claim train"):
             await made.prepared(TRAIN)
 
 

@@ -49,7 +49,7 @@ async def test_a_driver_that_serves_outside_of_the_root_is_refused_and_not_calle
         assert (made.greetings[0].name, made.drivers) == (driver.name, {})
 
 
-async def test_each_kubelet_greets_anew(root: Path) -> None:
+async def test_each_kubelet_registers_the_driver_again(root: Path) -> None:
     async with kubelet(root) as made, FakeDraDriver(root) as driver:
         assert await made.until(1, WITHIN)
         await made.stop()
@@ -65,13 +65,13 @@ async def test_one_that_is_refused_is_greeted_again(root: Path) -> None:
         await made.stop()
         await made.start()
         assert await made.until(1, WITHIN)
-        assert "told to refuse" in await driver.until_refused()
+        assert "refused on purpose" in await driver.until_refused()
         await driver.until_registered()
 
 
 async def test_one_without_known_versions_is_not_registered(root: Path) -> None:
     async with kubelet(root) as made, FakeDraDriver(root, versions=["1.0.0"]) as driver:
-        assert "none of its versions is known: 1.0.0" in await driver.until_refused()
+        assert "none of its supported versions is known: 1.0.0" in await driver.until_refused()
         assert not made.drivers
 
 

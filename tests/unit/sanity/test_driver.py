@@ -38,7 +38,7 @@ async def test_how_it_ended_is_known(root: Path) -> None:
 
 
 @pytest.mark.parametrize("said", ["open /dev/led: permission denied", "led0: Operation not permitted", "EACCES"])
-async def test_what_lacks_rights_is_told_of(root: Path, said: str) -> None:
+async def test_a_driver_that_lacks_permissions_gets_advice(root: Path, said: str) -> None:
     made = driver(root, "sh", "-c", f"echo '{said}'; exit 1")
     await made.start()
 
@@ -46,7 +46,7 @@ async def test_what_lacks_rights_is_told_of(root: Path, said: str) -> None:
         return made.ending
 
     assert await until(ending) == "exited with 1"
-    assert "it seems to need rights that it does not have" in made.log()
+    assert "the driver seems to lack permissions" in made.log()
     await made.close()
 
 
@@ -63,7 +63,7 @@ async def test_it_runs_where_the_caller_is(root: Path, monkeypatch: pytest.Monke
     await made.close()
 
 
-async def test_one_that_a_nameless_signal_ended_is_told_of(root: Path) -> None:
+async def test_a_driver_ended_by_a_nameless_signal_is_reported(root: Path) -> None:
     made = driver(root, "sh", "-c", "kill -40 $$")
     await made.start()
 
@@ -92,7 +92,7 @@ async def test_its_children_end_with_it(root: Path) -> None:
     await made.close()
 
 
-async def test_one_that_went_to_the_background_is_told_of(root: Path) -> None:
+async def test_a_driver_that_went_to_the_background_is_reported(root: Path) -> None:
     made = driver(root, "sh", "-c", "sleep 60 & exit 0")
     await made.start()
 
@@ -100,7 +100,7 @@ async def test_one_that_went_to_the_background_is_told_of(root: Path) -> None:
         return made.ending
 
     assert await until(ending) == "exited with 0"
-    assert "a driver stays in the foreground" in made.log()
+    assert "run the driver in the foreground" in made.log()
     await made.close()
 
 

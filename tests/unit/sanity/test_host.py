@@ -30,11 +30,11 @@ def test_an_open_file_is_counted() -> None:
         (("/dev", "/dev/leds", "r"), ""),
         (("dev/null", "/dev/led", "rw"), "not absolute"),
         (("/dev/null", "led", "rw"), "not absolute"),
-        (("/dev/null", "/dev/../led", "rw"), "leads upwards"),
+        (("/dev/null", "/dev/../led", "rw"), "contains .."),
         (("/dev/null", "/dev/led", ""), "permissions"),
         (("/dev/null", "/dev/led", "rx"), "permissions"),
         (("/dev/no-such", "/dev/led", "rw"), "does not exist"),
-        (("/etc/passwd", "/dev/led", "rw"), "no device node"),
+        (("/etc/passwd", "/dev/led", "rw"), "is not a device node"),
     ],
 )
 def test_a_device_that_no_container_can_have_has_a_problem(device: tuple[str, str, str], problem: str) -> None:

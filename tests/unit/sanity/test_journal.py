@@ -9,7 +9,7 @@ from devlet.sanity.journal import Journal
 pytestmark = pytest.mark.anyio
 
 
-async def test_what_came_since_is_told_also_if_the_oldest_are_forgotten() -> None:
+async def test_new_entries_are_returned_even_if_old_ones_were_dropped() -> None:
     journal = Journal[str](3)
     for entry in "abcd":
         journal.append(entry)

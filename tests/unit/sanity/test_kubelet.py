@@ -80,10 +80,10 @@ async def test_one_that_does_not_answer_at_once_is_greeted_again(root: Path) -> 
         assert [each.is_introduced for each in (first, last)] == [False, True]
 
 
-async def test_registrations_are_refused_as_often_as_told(root: Path) -> None:
+async def test_as_many_registrations_are_refused_as_requested(root: Path) -> None:
     async with kubelet(root) as made, FakeDevicePlugin(root / "dp") as plugin:
         made.refusals = 1
-        with pytest.raises(grpc.aio.AioRpcError, match="told to refuse"):
+        with pytest.raises(grpc.aio.AioRpcError, match="refused on purpose"):
             await plugin.register()
         await plugin.register()
         assert (made.count, made.taken) == (2, 1)
@@ -111,7 +111,7 @@ async def test_a_start_removes_the_sockets_of_plugins(root: Path) -> None:
         assert not plugin.path.exists()
 
 
-async def test_one_of_the_registry_directory_can_be_asked_and_refused_too(root: Path) -> None:
+async def test_a_plugin_in_the_registry_directory_can_be_asked_and_refused(root: Path) -> None:
     async with (
         kubelet(root) as made,
         FakeDevicePlugin(root / "registry", "v.com/led", registry=root / "registry") as plugin,

@@ -34,7 +34,7 @@ async def test_each_call_is_made_as_a_kubelet_makes_it(root: Path) -> None:
         assert plugin.asked("PreStartContainer")[0].ids == ("dev-2",)
 
 
-async def test_an_answer_that_is_no_protobuf_is_the_plugins_fault(root: Path) -> None:
+async def test_an_answer_that_is_not_protobuf_is_an_error_of_the_plugin(root: Path) -> None:
     async with FakeDevicePlugin(root) as plugin, client(plugin) as made:
         plugin.answer("Allocate", b"\xff")
         with pytest.raises(Garbled, match="cannot be decoded as v1beta1"):
@@ -44,18 +44,18 @@ async def test_an_answer_that_is_no_protobuf_is_the_plugins_fault(root: Path) ->
 async def test_too_few_healthy_devices_tell_nothing(root: Path) -> None:
     devices = [Device(type(each.id)(each.id), "Unhealthy") for each in FakeDevicePlugin(root).devices]
     async with FakeDevicePlugin(root, devices=devices) as plugin, client(plugin) as made:
-        with pytest.raises(CannotTell, match="0 healthy devices, this needs 1"):
+        with pytest.raises(CannotTell, match="0 healthy devices, and this check needs 1"):
             await made.healthy()
 
 
-async def test_where_nobody_listens_there_is_no_client(root: Path) -> None:
+async def test_without_a_listener_there_is_no_client(root: Path) -> None:
     async with anyio.create_task_group() as tasks:
         with pytest.raises(PluginUnavailable):
             async with connected("x", root / "no.sock", tasks, dial=0.1, answer=1.0):
                 pass
 
 
-async def test_streams_that_nobody_reads_are_open_for_a_while(root: Path) -> None:
+async def test_unread_streams_stay_open_for_a_while(root: Path) -> None:
     async with FakeDevicePlugin(root) as plugin, client(plugin) as made:
         await made.devices()
         async with made.unread_streams(2):

@@ -109,5 +109,5 @@ async def test_an_answer_that_cannot_be_read_is_an_error(root: Path) -> None:
         SocketServer(root / "reg.sock", [methods]).serving(),
         connection("reg.sock", root / "reg.sock", within=60, max_message=1 << 20) as dialled,
     ):
-        with pytest.raises(PluginRefused, match="GetInfo answers cannot be decoded"):
+        with pytest.raises(PluginRefused, match="the response to GetInfo cannot be decoded"):
             await info(dialled, 5.0)

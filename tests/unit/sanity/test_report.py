@@ -39,7 +39,7 @@ def test_a_driver_in_trouble_is_not_sound_whatever_passed() -> None:
 def test_the_summary_counts() -> None:
     made = report(Passed(), Passed(), Failed("x"))
     assert made.summary == "2 passed, 1 failed in 2.0 s"
-    assert report().summary == "no check was run in 2.0 s"
+    assert report().summary == "no checks were run in 2.0 s"
 
 
 def test_a_finding_says_how_to_see_it() -> None:

@@ -23,7 +23,7 @@ async def rig() -> AsyncIterator[DevicePluginRig]:
 
 
 async def test_devices_change_only_by_a_command(rig: DevicePluginRig) -> None:
-    with pytest.raises(CannotTell, match="give --change COMMAND"):
+    with pytest.raises(CannotTell, match="give one with --change"):
         await rig.change_devices()
     rig.change_command = "touch {root}/changed; exit 3"
     with pytest.raises(CannotTell, match="exited with 3"):
@@ -37,7 +37,7 @@ async def test_what_was_never_there_is_not_ended(rig: DevicePluginRig) -> None:
     assert rig.driver.pid
 
 
-async def test_one_that_a_check_has_stopped_is_no_trouble_and_not_revived(rig: DevicePluginRig) -> None:
+async def test_a_driver_stopped_by_a_check_is_not_trouble_and_not_restarted(rig: DevicePluginRig) -> None:
     rig.unready = ""
     await rig.driver.kill()
     assert rig.trouble == "the driver was ended by SIGKILL; its log is empty"
@@ -52,9 +52,9 @@ async def test_one_that_is_not_registered_any_more_is_trouble_unless_a_check_has
     rig: DevicePluginRig,
 ) -> None:
     rig.unready = ""
-    assert rig.trouble == "the driver is not registered any more; its log is empty"
+    assert rig.trouble == "the driver is no longer registered; its log is empty"
     own, rig.driver = rig.driver, AttachedDriver()
-    assert rig.trouble == "the driver is not registered any more; its log is its own"
+    assert rig.trouble == "the driver is no longer registered; its log is not known"
     rig.driver, rig.stopped = own, True
     assert rig.trouble == ""
 

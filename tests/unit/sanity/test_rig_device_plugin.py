@@ -31,11 +31,11 @@ async def test_a_plugin_that_ends_is_started_again_until_it_is_registered() -> N
         assert [path.name for path in rig.leftovers()] != []
         assert await rig.ready_again(rig.resources, before)
         assert rig.driver.starts == 2
-        with pytest.raises(PluginError, match="not registered any more"):
+        with pytest.raises(PluginError, match="no longer registered"):
             rig.plugin("example.com/lamp")
 
 
-async def test_one_that_did_not_say_who_it_is_counts_only_if_nobody_did() -> None:
+async def test_attempts_without_introduction_count_only_if_there_are_no_others() -> None:
     settings = Settings(start=0.1, settle=0.1)
     async with DevicePluginStand(Command(["sleep", "60"]), settings=settings).open() as rig:
         with pytest.raises(CannotTell, match="did not come up"):

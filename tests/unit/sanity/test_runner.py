@@ -20,7 +20,7 @@ class FakeRig:
     def __init__(self, number: int, trouble: str = "", hopeless: bool = False) -> None:
         self.number = number
         self.trouble = trouble
-        self.is_hopeless = hopeless
+        self.never_came_up = hopeless
         self.patience = 0.0
         self.dice = Dice(0)
 
@@ -96,7 +96,7 @@ async def test_a_driver_that_never_came_up_is_not_tried_again() -> None:
     assert (stand.opened, report.trouble) == (1, "it never came up")
 
 
-async def test_what_cannot_be_told_is_skipped_and_an_error_of_the_driver_is_a_finding() -> None:
+async def test_a_check_with_nothing_to_test_is_skipped_and_a_driver_error_is_a_finding() -> None:
     def cannot(rig: FakeRig) -> Outcome:
         raise CannotTell("no devices")
 
@@ -124,7 +124,7 @@ async def test_no_check_lasts_for_ever() -> None:
         return Passed()
 
     hangs = Check("A", "t", "r", "h", run, within=0.01)
-    assert await texts(FakeStand(), hangs) == ["failed not done after 0.01 s"]
+    assert await texts(FakeStand(), hangs) == ["failed the check did not finish within 0.01 s"]
 
 
 async def test_chance_depends_on_seed_and_check_alone() -> None:
@@ -144,8 +144,8 @@ async def test_a_driver_that_stops_coming_up_is_a_finding_where_it_happens() -> 
     report = await Runner(FakeStand("it exited with 3", since=3), Heard()).run(checks)
     assert [result.word for result in report.results] == ["passed", "passed", "failed", "skipped"]
     lost, later = report.results[2:]
-    assert lost.text == "the driver came up before, and does not any more: it exited with 3"
-    assert (later.text, lost.log) == ("the driver does not come up any more: see C", "log")
+    assert lost.text == "the driver came up before, but no longer does: it exited with 3"
+    assert (later.text, lost.log) == ("the driver no longer comes up: see C", "log")
     assert (report.trouble, report.exit_code()) == ("it exited with 3", 1)
 
 
@@ -167,12 +167,12 @@ async def test_another_error_leaves_its_check_untold_and_the_run_goes_on() -> No
         raise NotFound("no such claim")
 
     found = await texts(FakeStand(), check("A", error), check("B"))
-    assert found == ["skipped could not tell: no such claim", "passed 1"]
+    assert found == ["skipped the check could not be run: no such claim", "passed 1"]
 
 
 async def test_a_stand_that_cannot_be_had_any_more_costs_one_check_and_at_the_beginning_all() -> None:
     found = await texts(ClosedStand("x", since=2), check("A"), check("B", fresh=True))
-    assert found == ["passed 1", "skipped could not tell: the cluster is away"]
+    assert found == ["passed 1", "skipped the check could not be run: the cluster is away"]
     with pytest.raises(ExceptionGroup):
         await texts(ClosedStand("x"), check("A"))
 

@@ -34,7 +34,7 @@ def test_they_fit(device: Document, shares: int, amount: str) -> None:
     assert share_amounts(device, shares) == {"light": amount}
 
 
-def test_what_does_not_fit_by_any_amount_cannot_be_told() -> None:
+def test_a_device_too_small_for_any_share_skips_the_check() -> None:
     with pytest.raises(CannotTell, match="2 shares of shared would need at least 12 of its 10 light"):
         share_amounts(light("10", default="6", validValues=["6"]), 2)
 

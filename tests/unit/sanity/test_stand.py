@@ -38,7 +38,7 @@ def test_one_that_is_too_long_for_sockets_is_an_error_and_not_made(
 def test_what_an_earlier_run_kept_is_not_mixed_with_what_is_new(root: Path) -> None:
     with BaseStand(keep=root)._root():
         pass
-    with pytest.raises(InvalidInput, match="kept by an earlier run"), BaseStand(keep=root)._root():
+    with pytest.raises(InvalidInput, match="files of an earlier run"), BaseStand(keep=root)._root():
         pass
 
 
@@ -52,12 +52,12 @@ def test_where_nothing_can_be_kept_is_said() -> None:
 
 def test_a_driver_is_not_attached_to_in_a_directory_that_is_not_there(root: Path) -> None:
     check_directory(root)
-    with pytest.raises(InvalidInput, match="no such directory"):
+    with pytest.raises(InvalidInput, match="does not exist: expected the directory"):
         check_directory(root / "nowhere")
 
 
 @pytest.mark.anyio
-async def test_somebody_who_listens_and_cannot_be_called_is_told_of(root: Path) -> None:
+async def test_a_listener_that_cannot_be_called_is_reported(root: Path) -> None:
     async def call(path: Path) -> None:
         raise PluginUnavailable("x", "it speaks something else")
 
@@ -67,5 +67,5 @@ async def test_somebody_who_listens_and_cannot_be_called_is_told_of(root: Path) 
         listener.bind(str(paths[1]))
         listener.listen()
         said = await called(paths, call)
-    assert said == "\nsomebody listens on x.sock, and cannot be called: it speaks something else"
+    assert said == "\na process listens on x.sock, but calling it failed: it speaks something else"
     assert await called(paths, call) == ""

@@ -25,11 +25,11 @@ async def trouble(*words: str, settings: Settings = QUICK) -> str:
         return rig.trouble
 
 
-async def test_one_that_never_registers_is_told_of() -> None:
+async def test_a_plugin_that_never_registers_is_reported() -> None:
     assert await trouble("sleep", "60") == "the driver was not registered within 0.5 s; its log is empty"
 
 
-async def test_one_that_ends_at_once_is_told_of_with_its_log() -> None:
+async def test_a_driver_that_exits_at_once_is_reported_with_its_log() -> None:
     said = await trouble("sh", "-c", "echo no device; exit 4", settings=Settings())
     assert said == "the driver exited with 4 before it was registered; the end of its log:\nno device"
 
@@ -62,14 +62,14 @@ while True:
 
 
 @pytest.mark.long
-async def test_one_that_does_not_speak_grpc_is_told_of() -> None:
+async def test_a_driver_that_does_not_speak_grpc_is_reported() -> None:
     settings = Settings(start=5.0, settle=0.1, dial=1.0)
     said = await trouble(sys.executable, "-c", _HTTP, "{device_plugins}/x.sock", settings=settings)
-    assert "\nsomebody listens on x.sock, and cannot be called: " in said
+    assert "\na process listens on x.sock, but calling it failed: " in said
     assert "did not speak gRPC within 1 s" in said
 
 
-async def test_nobody_is_attached_to_in_a_directory_that_is_not_there(root: Path) -> None:
+async def test_attaching_in_a_missing_directory_is_an_error(root: Path) -> None:
     with pytest.raises(ExceptionGroup) as caught:
         async with DevicePluginStand(directory=root / "no").open():
             pass

@@ -31,11 +31,11 @@ async def trouble(*words: str, settings: Settings = QUICK) -> str:
         return rig.trouble
 
 
-async def test_one_that_is_never_found_is_told_of() -> None:
+async def test_a_driver_that_is_never_found_is_reported() -> None:
     assert await trouble("sleep", "60") == "the driver was not registered within 0.5 s; its log is empty"
 
 
-async def test_one_that_ends_at_once_is_told_of_with_its_log() -> None:
+async def test_a_driver_that_exits_at_once_is_reported_with_its_log() -> None:
     said = await trouble("sh", "-c", "echo no device; exit 4", settings=Settings())
     assert said == "the driver exited with 4 before it was registered; the end of its log:\nno device"
 

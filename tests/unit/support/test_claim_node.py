@@ -77,7 +77,7 @@ async def test_a_claim_has_the_requests_of_its_devices_and_may_be_made_for_a_pod
         ]
 
 
-async def test_what_a_pod_waits_for_is_told(root: Path) -> None:
+async def test_what_a_pod_waits_for_is_shown(root: Path) -> None:
     async with ClaimNode(root) as node:
         await node.add_claim("train")
         await node.create(on_node(claim_pod("train", "train")))

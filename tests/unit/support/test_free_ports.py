@@ -15,7 +15,7 @@ def test_a_server_that_names_the_port_gets_it() -> None:
         assert server.getsockname()[1] == port
 
 
-def test_nobody_who_asks_for_any_port_gets_a_reserved_one() -> None:
+def test_a_reserved_port_is_never_assigned_to_others() -> None:
     reserved = set(free_ports(50))
     others = [socket.create_server(("127.0.0.1", 0)) for _ in range(200)]
     taken = {server.getsockname()[1] for server in others}

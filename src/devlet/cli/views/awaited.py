@@ -1,7 +1,7 @@
 """What a claim waits for, in a few words, and since when.
 
-The claim says what the cluster has yet to do, the node's view of it what is to be done here, and the node's drivers
-whether there is anybody to do it. Each may be absent: not to be had, or not there."""
+This follows from three objects: the claim shows what the cluster has yet to do, the node's view of it what this node
+has yet to do, and the node's drivers whether they are there to do it. Each of them may be missing or unreadable."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -16,7 +16,7 @@ _FINAL = "Prepared"
 
 
 def driver_states(drivers: Iterable[Document]) -> dict[str, str]:
-    """By the driver's name; of several instances the one that is called counts, which has the shortest name."""
+    """Return the state by driver name. Of several instances, the one in use has the shortest name and counts."""
     found: dict[str, str] = {}
     for driver in sorted(drivers, key=lambda driver: len(text(driver, "metadata", "name"))):
         found.setdefault(text(driver, "spec", "driver"), text(driver, "status", "state"))
@@ -24,7 +24,8 @@ def driver_states(drivers: Iterable[Document]) -> dict[str, str]:
 
 
 def awaits(claim: Document | None, prepared: Document | None, drivers: States | None) -> str:
-    """Empty if nothing is awaited. `claim` is None if the cluster has none, `drivers` if they are not known."""
+    """Return what the claim waits for, or an empty string. `claim` is None if the cluster does not have it, and
+    `drivers` if they are unknown."""
     if claim is None:
         return _here(None, prepared, drivers)
     users = consumers(claim)
@@ -38,7 +39,7 @@ def awaits(claim: Document | None, prepared: Document | None, drivers: States | 
 
 
 def awaits_since(claim: Document | None, prepared: Document | None) -> Any:
-    """When the first pod began to wait, or the claim came to its state; for its allocation, when it was made."""
+    """Return when the first pod began to wait, or else when the claim entered its state or was created."""
     waiting = [text(wait, "since") for wait in _waiting(prepared) if text(wait, "since")]
     if waiting:
         return min(waiting)
@@ -50,7 +51,7 @@ def awaits_since(claim: Document | None, prepared: Document | None) -> Any:
 
 
 def consumers(claim: Document) -> list[str]:
-    """For whom it is reserved; pods by their names."""
+    """Return the consumers for which the claim is reserved; pods by name alone."""
     users = mappings(claim, "status", "reservedFor")
     return [
         text(u, "name") if text(u, "resource") == "pods" else f"{text(u, 'resource')}/{text(u, 'name')}" for u in users
@@ -58,7 +59,7 @@ def consumers(claim: Document) -> list[str]:
 
 
 def _here(claim: Document | None, prepared: Document | None, drivers: States | None) -> str:
-    """What this node has yet to do."""
+    """Return what this node has yet to do."""
     state = text(prepared or {}, "status", "state")
     waiting = _waiting(prepared)
     if state in ("", _FINAL) and not waiting:
@@ -74,7 +75,7 @@ def _here(claim: Document | None, prepared: Document | None, drivers: States | N
 
 
 def _involved(claim: Document | None, prepared: Document | None) -> Iterator[str]:
-    """The drivers that have something to do: all of them to unprepare, else those that have not prepared it."""
+    """Yield the drivers that are awaited: all of them to unprepare the claim, or those that have not prepared it."""
     parts = mappings(prepared or {}, "status", "drivers")
     unpreparing = text(prepared or {}, "status", "state") == "Unpreparing"
     if parts:

@@ -1,4 +1,4 @@
-"""The answers of `devlet cel eval` as text: a table of devices, counted where there are many, or a tree of values."""
+"""The output of `devlet cel eval`: a table of devices, grouped if there are many, or a tree of values."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -11,11 +11,11 @@ from devlet.cli.views import cel_tree
 from devlet.cli.views.sheet import table
 
 MANY: Final = 20
-"""Devices; more than that are counted unless all are asked for."""
+"""Devices; more than that are grouped, except with -o wide."""
 
 
 def lines(evaluated: Evaluated, *, tree: bool, wide: bool) -> Iterator[str]:
-    """One expression in one release."""
+    """Describe one expression in one release."""
     if evaluated.title:
         yield f"# {evaluated.title}"
     if evaluated.program is None:
@@ -40,7 +40,7 @@ def refusal(evaluated: Evaluated) -> Iterator[str]:
 
 
 def side_by_side(found: Sequence[Evaluated]) -> Iterator[str]:
-    """The same expression in several releases."""
+    """Compare the same expression in several releases."""
     header = ["KUBERNETES", "COMPILES", "COST", "TRUE", "FALSE", "ERROR"]
     rows = []
     for each in found:
@@ -59,7 +59,7 @@ def _estimate(evaluated: Evaluated) -> str:
     if evaluated.program is None:
         return "-"
     text = evaluated.estimate if isinstance(evaluated.estimate, str) else f"{evaluated.estimate:,}"
-    return f"{text} (too much)" if evaluated.exceeds else text
+    return f"{text} (over the limit)" if evaluated.exceeds else text
 
 
 def _each(outcomes: Sequence[Outcome]) -> Iterator[str]:
@@ -94,7 +94,7 @@ def _tree(evaluated: Evaluated, outcome: Outcome) -> Iterator[str]:
 def _summary(evaluated: Evaluated) -> str:
     counts, total = evaluated.counts, len(evaluated.outcomes)
     if not total:
-        return "there are no devices"
+        return "no devices to evaluate the expression on"
     text = f"{counts['true']} of {total} {'device matches' if total == 1 else 'devices match'}"
     return text + (f", {counts['error']} cannot be evaluated" if counts["error"] else "")
 
@@ -102,5 +102,5 @@ def _summary(evaluated: Evaluated) -> str:
 def _cost(evaluated: Evaluated) -> str:
     estimate = evaluated.estimate if isinstance(evaluated.estimate, str) else f"at most {evaluated.estimate:,}"
     limit = f"the limit is {COST_LIMIT:,}"
-    refused = ": an API server refuses it" if evaluated.exceeds else ""
+    refused = ": an API server rejects the expression" if evaluated.exceeds else ""
     return f"estimated cost: {estimate}, {limit}{refused}"

@@ -1,6 +1,6 @@
-"""An evaluated expression as a tree: each part with its value, literals and the way to an attribute left out.
+"""An evaluated expression as a tree of subexpressions with their values.
 
-The parts of a macro such as `all` show the values of its last step.
+Literals and the path to an attribute are left out. Parts of a macro such as `all` show the values of its last step.
 """
 
 import json
@@ -25,13 +25,13 @@ Trace = Mapping[int, Value | CelError]
 
 
 def lines(checked: Checked, trace: Trace) -> Iterator[str]:
-    """`text = value`, the parts of an expression indented below it."""
+    """Yield `text = value` for each part, indented below the expression that contains it."""
     for depth, node in _nodes(checked, trace):
         yield f"{'  ' * depth}{_cut(_text(checked, node), _TEXT_MAX)} = {outcome(trace, node)}"
 
 
 def documents(checked: Checked, trace: Trace) -> list[dict[str, Any]]:
-    """The same for programs: a flat list with the depth of each part."""
+    """Return the same as a flat list of JSON documents, with the depth of each part."""
     source = checked.parsed.source
     return [
         {"depth": depth, "expression": _text(checked, node), "value": outcome(trace, node)}
@@ -41,7 +41,7 @@ def documents(checked: Checked, trace: Trace) -> list[dict[str, Any]]:
 
 
 def _nodes(checked: Checked, trace: Trace) -> Iterator[tuple[int, Expr]]:
-    """Nothing is below a part that was not evaluated, or that is written like its value."""
+    """Yield depth and node, but nothing below a part that was not evaluated or that is written like its value."""
     waiting = [(0, checked.parsed.root)]
     while waiting:
         depth, node = waiting.pop()
@@ -64,7 +64,7 @@ def _parts(checked: Checked, node: Expr) -> list[Expr]:
 
 
 def _macro_parts(call: Call) -> list[Expr]:
-    """Without the names of variables."""
+    """Return the parts of a macro call, without its variables."""
     names = 1 if call.function in _MACRO_OF_NAMES else max(1, len(call.args) - 1)
     if call.function in ("map", "filter", "transformList", "transformMap", "transformMapEntry"):
         names = 2 if call.function.startswith("transform") else 1
@@ -73,7 +73,7 @@ def _macro_parts(call: Call) -> list[Expr]:
 
 
 def _base(node: Expr) -> Expr:
-    """What fields and indices are looked up in."""
+    """Return the expression whose fields and indices are selected."""
     while isinstance(node, Select) or _is_index(node):
         node = children(node)[0]
     return node
@@ -97,7 +97,7 @@ def outcome(trace: Trace, node: Expr) -> str:
 
 
 def value_text(value: Value | CelError) -> str:
-    """As CEL would write it, where it can; long ones are cut."""
+    """Return a value as CEL writes it, if it can be written; long values are cut off."""
     return _cut(_written(value, 3), _VALUE_MAX)
 
 
@@ -145,7 +145,7 @@ def _container(value: Any, depth: int) -> str:
 
 
 def _some(values: Any) -> list[Any]:
-    """No more than will be shown."""
+    """Return at most as many values as can be shown."""
     return [each for _, each in zip(range(_VALUE_MAX // 2), values, strict=False)]
 
 

@@ -1,4 +1,4 @@
-"""A resource claim: what was asked for, which devices it got, where they are, who uses them, and what it waits for."""
+"""A resource claim: its requests, devices, nodes and consumers, and what it waits for."""
 
 from collections.abc import Iterator
 
@@ -28,7 +28,7 @@ def view(claim: Document, reader: Reader) -> Iterator[str]:
 
 
 def _prepared(claim: Document, reader: Reader) -> Document | None:
-    """The node's view of this claim, and not of another one that had its name."""
+    """Return the node's view of this claim, and not of an earlier claim with the same name."""
     uid = text(claim, "metadata", "uid")
     namespace, name = text(claim, "metadata", "namespace"), text(claim, "metadata", "name")
     views = reader.all(prepared_claim.PREPARED, namespace) if reader.is_node else ()
@@ -39,7 +39,7 @@ def _prepared(claim: Document, reader: Reader) -> Document | None:
 
 
 def _statuses(claim: Document) -> Iterator[list[str]]:
-    """What drivers say of the devices in the claim itself."""
+    """Yield the status of the devices that drivers report in the claim itself."""
     for status in mappings(claim, "status", "devices"):
         conditions = mappings(status, "conditions")
         said = ", ".join(f"{text(c, 'type')}={text(c, 'status')}" for c in conditions)
@@ -59,7 +59,7 @@ def devices(claim: Document) -> list[dict[str, str]]:
 
 
 def nodes(claim: Document) -> str:
-    """Where pods that use it can run."""
+    """Return where pods that use the claim can run."""
     if at(claim, "status", "allocation") is None:
         return ""
     terms = mappings(claim, "status", "allocation", "nodeSelector", "nodeSelectorTerms")
@@ -80,6 +80,6 @@ def _request(request: Document) -> list[str]:
     if alternatives:
         names = " or ".join(f"{text(a, 'name')} ({text(a, 'deviceClassName')})" for a in alternatives)
         return [text(request, "name"), names, "first available", ""]
-    exact = at(request, "exactly") or request  # before v1beta2 the fields are in the request itself
+    exact = at(request, "exactly") or request  # before v1beta2, the fields are in the request itself
     count = "all" if text(exact, "allocationMode") == "All" else str(at(exact, "count") or 1)
     return [text(request, "name"), text(exact, "deviceClassName"), count, amounts(at(exact, "capacity", "requests"))]

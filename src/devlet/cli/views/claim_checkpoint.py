@@ -1,4 +1,4 @@
-"""A claim checkpoint for people, as a table, and for programs, as a document."""
+"""A claim checkpoint as a table for people, and as a JSON document for programs."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ _WIDE = ["CLAIM UID", "SHARE ID", "CDI DEVICES"]
 
 
 def table(checkpoint: Checkpoint, *, wide: bool) -> Iterator[str]:
-    """A row for each device; a claim, or a driver of one, that has none has a row all the same."""
+    """Yield a row for each device, and for each claim or driver without devices."""
     if not checkpoint.claims:
         yield "No claims are prepared."
         return
@@ -63,7 +63,7 @@ def _drivers(drivers: Mapping[str, tuple[PreparedDevice, ...] | None]) -> dict[s
 
 
 def _device(device: PreparedDevice) -> dict[str, Any]:
-    """With the names of the file."""
+    """Return the device with the field names of the file."""
     return {
         "poolName": device.pool,
         "deviceName": device.device,

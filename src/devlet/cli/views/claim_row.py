@@ -1,4 +1,4 @@
-"""One line for a claim: what the cluster says of it beside what this node does with it."""
+"""The row of a claim in a table: its state in the cluster and on this node."""
 
 from datetime import datetime
 
@@ -30,7 +30,7 @@ def cells(
     on_node: bool,
     wide: bool,
 ) -> list[str]:
-    """One of `claim` and `prepared` may be None. `on_node` says that it is known what is prepared."""
+    """Return the cells. Either `claim` or `prepared` may be None; `on_node` means that prepared claims are known."""
     awaited = awaits(claim, prepared, drivers)
     moment = awaits_since(claim, prepared) if awaited or prepared else None
     return [
@@ -47,7 +47,7 @@ def cells(
 
 
 def _devices(claim: Document, *, wide: bool) -> str:
-    """`driver/pool/device`; where driver and pool are those of the one before, the device alone says it."""
+    """Return devices as `driver/pool/device`, shortened to `device` if driver and pool are those of the one before."""
     found = dict.fromkeys((d["driver"], d["pool"], d["device"]) for d in devices(claim))
     if wide:
         return ",".join("/".join(device) for device in found)

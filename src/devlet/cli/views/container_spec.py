@@ -1,28 +1,29 @@
-"""What a container gets with its devices, as its OCI spec would say it: what plugins give and what CDI devices add.
+"""What a container gets with its devices: variables, mounts, device nodes, CDI devices and more.
 
-Where the node does not tell of an OCI spec, what plugins give is shown as they said it."""
+The OCI spec of the container has it all. If the node does not provide one, the options of the plugins are shown."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from devlet.cli.session import Document
-from devlet.cli.views import container_options
 from devlet.cli.views.sheet import section, table, tree
 from devlet.objects.subdocuments import at, mappings, number, text, texts
+
+_READ_ONLY = {True: "ro", False: "rw"}
 
 Lines = Iterable[str]
 Sections = Iterator[tuple[str, Lines]]
 
 
 def lines(container: Document) -> Iterator[str]:
-    """Of a container of a holder: a section for each kind of thing that there is."""
+    """Describe a container of a holder, with a section for each kind of option that it got."""
     options, spec = (at(container, key) for key in ("options", "oci"))
     options = options if isinstance(options, dict) else {}
     if isinstance(spec, dict):
         yield from _shown(_sections(spec, options, container))
     else:
         claimed = {"cdiDevices": _cdi_devices(container, options)}
-        yield from container_options.lines({**options, **claimed})
+        yield from _plugin_lines({**options, **claimed})
     yield from _shown([("Notes", _texts(texts(container, "notes")))])
 
 
@@ -67,7 +68,7 @@ def _device_of(rule: Document) -> tuple[str, int, int]:
 
 
 def _left_out(spec: Document, options: Document) -> Iterator[list[str]]:
-    """What a plugin named and the host does not have."""
+    """Yield the device nodes that a plugin named and the host does not have."""
     present = [text(node, "path") for node in mappings(spec, "linux", "devices")]
     for node in mappings(options, "devices"):
         path = text(node, "containerPath")
@@ -85,7 +86,7 @@ def _groups(groups: Any) -> list[str]:
 
 
 def _hooks(hooks: Any) -> Iterator[list[str]]:
-    """The first argument is the name under which a program is called, and is not shown."""
+    """Yield the hooks, without their first argument, which is the name of the program."""
     for when in hooks if isinstance(hooks, dict) else ():
         for hook in mappings(hooks, when):
             timeout = number(hook, "timeout")
@@ -99,3 +100,33 @@ def _cdi_devices(container: Document, options: Document) -> list[str]:
 
 def _pairs(values: Any) -> Sequence[str]:
     return [f"{key}={values[key]}" for key in sorted(values)] if isinstance(values, dict) else []
+
+
+def _plugin_lines(options: Document) -> Iterator[str]:
+    """Yield a section for each kind of option, as plugins returned them."""
+    mounts = [
+        [text(m, "containerPath"), text(m, "hostPath"), _READ_ONLY[bool(at(m, "readOnly"))]]
+        for m in mappings(options, "mounts")
+    ]
+    nodes = [
+        [text(d, "containerPath"), text(d, "hostPath"), text(d, "permissions")] for d in mappings(options, "devices")
+    ]
+    sections = (
+        ("Environment", _named_values(at(options, "env"))),
+        ("Mounts", table(["PATH", "HOST PATH", "MODE"], mounts)),
+        ("Device nodes", table(["PATH", "HOST PATH", "MODE"], nodes)),
+        ("CDI devices", texts(options, "cdiDevices")),
+        ("Annotations", _named_values(at(options, "annotations"))),
+        ("Conflicts", texts(options, "conflicts")),
+    )
+    for title, found in sections:
+        if inner := [line for each in found for line in tree(each)]:
+            yield from section(title, inner)
+
+
+def _named_values(values: Any) -> list[str]:
+    if isinstance(values, dict):
+        return [f"{key}={values[key]}" for key in sorted(values)]
+    if isinstance(values, list):
+        return [f"{text(each, 'name')}={text(each, 'value')}" for each in values if isinstance(each, dict)]
+    return []

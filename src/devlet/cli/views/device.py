@@ -1,4 +1,4 @@
-"""A device: how it is, where it is, who holds it, what its holder got with it, and whose it is."""
+"""A device: its health, NUMA nodes, plugin and holder, and what the holder's container got with it."""
 
 from collections.abc import Iterator
 
@@ -33,7 +33,7 @@ def view(device: Document, reader: Reader) -> Iterator[str]:
 
 
 def _contested(device: Document, reader: Reader) -> Iterator[str]:
-    """A device of a DRA driver."""
+    """Describe a device of a DRA driver that several claims want."""
     yield from fields(
         [
             ("Driver", text(device, "spec", "driver")),
@@ -57,7 +57,7 @@ def _held(device: Document, holder: Document, reader: Reader) -> Iterator[str]:
             ("Pod", f"{pod} ({phase})" if phase else pod),
             ("Pod UID", text(holder, "podUID")),
             ("Container", text(holder, "container")),
-            ("Since", moment(at(device, "status", "since"), reader.now) or "before devlet was started"),
+            ("Since", moment(at(device, "status", "since"), reader.now) or "before devlet started"),
         ]
     )
     for container in mappings(found or {}, "status", "containers"):
@@ -67,12 +67,12 @@ def _held(device: Document, holder: Document, reader: Reader) -> Iterator[str]:
 
 def _health(device: Document) -> str:
     health = text(device, "status", "health")
-    return f"{health}: its plugin does not list it now" if health == _UNLISTED else health
+    return f"{health}: its plugin does not list the device" if health == _UNLISTED else health
 
 
 def _plugin(device: Document, reader: Reader) -> str:
     resource = text(device, "spec", "resource")
     plugins = [p for p in reader.all(PLUGINS) if text(p, "spec", "resource") == resource]
     if not plugins:
-        return "none: nobody offers the resource now"
+        return "none: no plugin serves the resource now"
     return "; ".join(f"{text(p, 'spec', 'socket') or resource} ({state(p)})" for p in plugins)

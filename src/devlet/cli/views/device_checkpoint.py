@@ -1,4 +1,4 @@
-"""A device checkpoint for people, as a table, and for programs, as a document."""
+"""A device checkpoint as a table for people, and as a JSON document for programs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ NONE = "<none>"
 
 
 def table(checkpoint: Checkpoint, *, wide: bool) -> Iterator[str]:
-    """Who holds what, then the resources with their healthy devices."""
+    """Yield the containers and their devices, then the resources with their healthy devices."""
     yield from _entries(checkpoint.entries or (), wide)
     yield ""
     yield from _registered(checkpoint.registered or {})
@@ -41,7 +41,7 @@ def _lines(header: list[str], rows: list[list[str]]) -> Iterator[str]:
 
 
 def _devices(devices: Mapping[int, tuple[str, ...] | None] | None) -> str:
-    """By NUMA node where there is one."""
+    """Return the devices, grouped by NUMA node if they have one."""
     groups = []
     for node, ids in sorted((devices or {}).items()):
         listed = ",".join(ids or ()) or NONE
@@ -60,20 +60,20 @@ def _parts(grant: Grant) -> dict[str, list[str]]:
 
 
 def _response_summary(blob: bytes | None) -> str:
-    return _told(blob, lambda names: str(len(names)))
+    return _described(blob, lambda names: str(len(names)))
 
 
 def _response(blob: bytes | None) -> str:
-    return _told(blob, ",".join)
+    return _described(blob, ",".join)
 
 
-def _told(blob: bytes | None, text: Any) -> str:
+def _described(blob: bytes | None, text: Any) -> str:
     if blob is None:
         return NONE
     try:
         parts = _parts(grants.decode(blob))
     except StateCorrupt:
-        return "<not readable>"
+        return "<unreadable>"
     return "; ".join(f"{title}: {text(names)}" for title, names in parts.items() if names) or "empty"
 
 
@@ -102,7 +102,7 @@ def _list(ids: tuple[str, ...] | None) -> list[str] | None:
 
 
 def _grant(blob: bytes) -> dict[str, Any]:
-    """With the names of the protocol."""
+    """Return the response with the field names of the device plugin API."""
     try:
         grant = grants.decode(blob)
     except StateCorrupt as e:

@@ -1,4 +1,4 @@
-"""The answer of `devlet drift` as a table."""
+"""The differences that `devlet drift` finds, as a table."""
 
 import json
 from collections import Counter
@@ -26,7 +26,7 @@ def _row(difference: Difference) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    """A value with one member is shown without its name: `{"string": "a100"}` as a100."""
+    """Return a value as text. An object with one field is shown without its name: `{"string": "a100"}` as a100."""
     if value is None:
         return NONE
     if isinstance(value, dict) and len(value) == 1 and not isinstance(inner := next(iter(value.values())), dict):

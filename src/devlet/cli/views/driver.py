@@ -1,4 +1,4 @@
-"""A DRA driver: its socket, how it is and since when, its slices and when they go, its claims and who waits for it."""
+"""A DRA driver: its socket and state, its slices and when they are removed, its claims and the pods that wait."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,12 +13,12 @@ from devlet.objects.subdocuments import at, mappings, text, texts
 from devlet.objects.table_cells import duration, instant
 
 SLICES = "resourceslices.resource.k8s.io"
-MOST = 50  # claims; more of them are for `devlet get`
+MOST = 50  # claims; use `devlet get` for more
 
 _MEANING = {
-    "Disconnected": "its connection ended; it is called again as soon as it is back",
-    "Standby": "another instance is called; it takes over if that one goes",
-    "Refused": "it could not register; it is registered as soon as its next attempt succeeds",
+    "Disconnected": "the connection was lost; calls resume as soon as it is back",
+    "Standby": "another instance is in use; this one takes over if that one exits",
+    "Refused": "registration failed; the driver is registered as soon as an attempt succeeds",
 }
 
 
@@ -28,7 +28,7 @@ def view(driver: Document, reader: Reader) -> Iterator[str]:
     if text(driver, "spec", "endpoint"):
         yield from fields(_registered(driver, reader))
     if "claims" not in (at(driver, "status") or {}):
-        return  # said of the instance that is called
+        return  # these fields are present only for the instance in use
     yield from fields([("Here", _counts(driver)), ("Slices wiped", _wipe(driver, reader))])
     yield from section("Slices", _slices(name, reader))
     yield from section("Claims", _claims(name, reader))
@@ -41,7 +41,7 @@ def _registered(driver: Document, reader: Reader) -> list[tuple[str, Any]]:
         ("Endpoint", text(driver, "spec", "endpoint")),
         ("Service", text(driver, "spec", "service")),
         ("Advertised", texts(driver, "spec", "advertised")),
-        ("Health", text(driver, "spec", "healthService") or "it does not tell of the health of its devices"),
+        ("Health", text(driver, "spec", "healthService") or "the driver does not report the health of its devices"),
     ]
 
 
@@ -51,8 +51,8 @@ def _state(driver: Document) -> str:
 
 
 def _counts(driver: Document) -> str:
-    said = {"slices": "slices", "devices": "devices", "claims": "claims in use", "pods": "pods waiting"}
-    counts = {words: at(driver, "status", key) for key, words in said.items()}
+    nouns = {"slices": "slices", "devices": "devices", "claims": "claims in use", "pods": "pods waiting"}
+    counts = {words: at(driver, "status", key) for key, words in nouns.items()}
     return ", ".join(f"{count} {words}" for words, count in counts.items() if isinstance(count, int))
 
 
@@ -61,11 +61,11 @@ def _wipe(driver: Document, reader: Reader) -> str:
     if (wipe := instant(when)) is None:
         return ""
     left = (wipe - reader.now).total_seconds()
-    return f"{when} ({f'in {duration(left)}' if left > 0 else 'now'}, unless it comes back)"
+    return f"{when} ({f'in {duration(left)}' if left > 0 else 'now'}, unless the driver comes back)"
 
 
 def _slices(driver: str, reader: Reader) -> Iterator[str]:
-    """Of all nodes that have the driver, if the cluster has more than this one."""
+    """Yield the slices of the driver on all nodes of the cluster."""
     slices = reader.all(SLICES, query=[("fieldSelector", f"spec.driver={driver}")])
     held = holders(reader.all(CLAIMS)) if slices else {}
     rows = []
@@ -86,7 +86,7 @@ def _claims(driver: str, reader: Reader) -> Iterator[str]:
 
 
 def _is_of(driver: str, prepared: Document, reader: Reader) -> bool:
-    """Of a claim that was not begun, only the cluster knows whose devices it has."""
+    """Return whether the claim has devices of the driver. Before it is prepared, only the cluster knows this."""
     parts = mappings(prepared, "status", "drivers")
     if not parts:
         namespace, name = (text(prepared, "metadata", key) for key in ("namespace", "name"))

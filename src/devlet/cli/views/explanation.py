@@ -1,4 +1,4 @@
-"""An explanation in words: the verdict, the conflict, the devices of each request by reason, and what would help."""
+"""An explanation as text: the verdict, the conflict, the devices of each request by reason, and what would help."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,7 +6,7 @@ from devlet.alloc.explain.report import Explanation, NodeReport, RequestReport, 
 from devlet.cli.tables import Layout, printable
 from devlet.cli.views.sheet import INDENT
 
-SHOWN = 3  # devices of one reason, and changes, unless all are asked for
+SHOWN = 3  # devices of one reason, and changes, except with -o wide
 LONGEST = 160  # characters of a cell
 
 _WORDS = {
@@ -33,7 +33,7 @@ _ORDER = [kind for kind in VerdictKind if kind is not VerdictKind.OTHER_NODE] + 
 def lines(
     subject: str, found: Explanation, nodes: int, *, wide: bool = False, all_nodes: bool = False
 ) -> Iterator[str]:
-    """`nodes` is how many were looked at; the first report is the nearest. `wide`: each device on a line of its own."""
+    """Describe an explanation over `nodes` nodes, the closest one first. With `wide`, each device gets its own line."""
     yield printable(f"{subject} {'fits' if found.fits else 'does not fit'}: {found.summary}")
     shown = found.nodes if all_nodes else found.nodes[:1]
     for report in shown:
@@ -45,8 +45,8 @@ def lines(
         yield from _some("What would help:", changes, wide)
     if len(shown) < nodes:
         yield ""
-        which = "" if found.fits else "This is the node that comes nearest; "
-        yield f"{which}{nodes - len(shown)} more with --all-nodes."
+        which = "" if found.fits else "This is the node that comes closest. "
+        yield f"{which}Use --all-nodes to see {nodes - len(shown)} more."
 
 
 def _change(text: str, node: str) -> str:
@@ -58,7 +58,7 @@ def _some(title: str, texts: Sequence[str], wide: bool) -> Iterator[str]:
     kept = texts if wide else texts[:SHOWN]
     yield from (f"{INDENT}{printable(text)}" for text in kept)
     if len(kept) < len(texts):
-        yield f"{INDENT}and {len(texts) - len(kept)} more: see them with -o wide"
+        yield f"{INDENT}and {len(texts) - len(kept)} more: use -o wide to see them"
 
 
 def _node(report: NodeReport, wide: bool) -> Iterator[str]:
@@ -73,7 +73,7 @@ def _request(request: RequestReport, wide: bool) -> Iterator[str]:
     yield printable(f"request {request.name} of claim {request.claim}: {request.wanted}")
     rows = _each(request.verdicts) if wide else _grouped(request)
     if not rows:
-        yield f"{INDENT}there are no devices"
+        yield f"{INDENT}no devices"
         return
     titles = ["DEVICE", "VERDICT", "WHY"] if wide else ["DEVICES", "VERDICT", "WHICH", "WHY"]
     for line in Layout().lines([titles, *rows]):
@@ -101,7 +101,7 @@ def _grouped(request: RequestReport) -> list[list[str]]:
 
 
 def _reason(verdict: Verdict) -> str:
-    """What the verdicts of one row have in common; values of devices, and the nodes they are for, may differ."""
+    """Return what the verdicts of one row have in common; values and nodes of the devices may differ."""
     if verdict.kind is VerdictKind.OTHER_NODE:
         return ""
     if verdict.part and verdict.kind is not VerdictKind.SELECTOR_ERROR:

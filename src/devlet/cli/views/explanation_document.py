@@ -1,4 +1,4 @@
-"""An explanation for programs, in JSON or YAML. What is empty is left out."""
+"""An explanation as a JSON document for programs. Empty fields are left out."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ __all__ = ["document"]
 
 
 def document(found: Explanation) -> Document:
-    """Of all nodes that were looked at."""
+    """Return the explanation with all nodes that were examined."""
     return _set(
         fits=found.fits,
         summary=found.summary,
@@ -55,5 +55,5 @@ def _verdict(verdict: Verdict) -> Document:
     )
 
 
-def _set(**members: Any) -> Document:
-    return {key: value for key, value in members.items() if value not in (None, "", [], {})}
+def _set(**fields: Any) -> Document:
+    return {key: value for key, value in fields.items() if value not in (None, "", [], {})}

@@ -1,4 +1,4 @@
-"""What a `dra_health_state` says of devices, for people, as a table, and for programs, as a document."""
+"""The device health in a `dra_health_state` as a table for people, and as a JSON document for programs."""
 
 from collections.abc import Iterator
 
@@ -13,9 +13,9 @@ _HEADER = ["DRIVER", "POOL", "DEVICE", "HEALTH", "SINCE", "TIMEOUT", "MESSAGE"]
 
 
 def table(found: ByDriver) -> Iterator[str]:
-    """A row for each device; a driver that has none has a row all the same."""
+    """Yield a row for each device, and for each driver without devices."""
     if not found:
-        yield "No health is known."
+        yield "No device health is recorded."
         return
     rows = [row for driver in sorted(found) for row in _rows(driver, found[driver])]
     yield from Layout().lines([_HEADER, *([cell_text(cell or NONE) for cell in row] for row in rows)])
@@ -25,8 +25,8 @@ def _rows(driver: str, devices: tuple[DeviceHealth, ...]) -> Iterator[list[str]]
     if not devices:
         yield [driver, *[""] * (len(_HEADER) - 1)]
     for each in _sorted(devices):
-        told = [each.health, format_time(each.updated), _duration(each.timeout), each.message]
-        yield [driver, each.pool, each.device, *told]
+        status = [each.health, format_time(each.updated), _duration(each.timeout), each.message]
+        yield [driver, each.pool, each.device, *status]
 
 
 def _duration(seconds: float) -> str:
@@ -42,7 +42,7 @@ def document(found: ByDriver) -> Document:
 
 
 def _device(device: DeviceHealth) -> Document:
-    """With the names of the file, and seconds where that has nanoseconds."""
+    """Return the device with the field names of the file, and seconds instead of nanoseconds."""
     return {
         "poolName": device.pool,
         "deviceName": device.device,

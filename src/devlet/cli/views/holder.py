@@ -1,4 +1,4 @@
-"""A pod that holds devices: which ones each container has, of plugins and of claims, and what came with them."""
+"""A pod that holds devices: those of each container, from plugins and claims, and what came with them."""
 
 from collections.abc import Iterator
 
@@ -14,9 +14,9 @@ def view(holder: Document, reader: Reader) -> Iterator[str]:
     containers = mappings(holder, "status", "containers")
     pairs = [("Pod UID", text(holder, "spec", "podUID")), ("Phase", text(holder, "status", "phase"))]
     since = moment(at(holder, "status", "since"), reader.now)
-    # Only of devices of plugins it is known when they came.
+    # The time is known only for devices of plugins.
     if since or not containers or any(mappings(container, "devices") for container in containers):
-        pairs.append(("Since", since or "before devlet was started"))
+        pairs.append(("Since", since or "before devlet started"))
     yield from fields(pairs)
     for container in containers:
         yield from section(f"Container {text(container, 'name')}", _container(container))
@@ -35,7 +35,7 @@ def _container(container: Document) -> Iterator[str]:
 
 
 def _claim(claim: Document) -> list[str]:
-    """A driver without a device has not prepared it yet."""
+    """Return the row of a claim. A driver that is listed without a device has not prepared the claim yet."""
     device = "/".join(text(claim, key) for key in ("driver", "pool", "device") if text(claim, key))
     waits = text(claim, "driver") and not text(claim, "device")
     shown = f"{device} (not prepared)" if waits else device

@@ -1,4 +1,4 @@
-"""A node: its health and capacity, the devices of its plugins and drivers, and the pods bound to it."""
+"""A node: its conditions and capacity, the devices of its plugins and drivers, and the pods bound to it."""
 
 from collections.abc import Iterator
 
@@ -34,7 +34,7 @@ def view(node: Document, reader: Reader) -> Iterator[str]:
 
 
 def _damage(node: Document) -> Iterator[str]:
-    """On top, because devices may be handed out twice until somebody has looked."""
+    """Yield the damage of checkpoints, shown first because devices may be allocated twice until it is repaired."""
     for condition in mappings(node, "status", "conditions"):
         if text(condition, "type") == DAMAGED and text(condition, "status") == "True":
             found = text(condition, "message").split("; ")
@@ -49,7 +49,7 @@ def _repair(file: str) -> str:
 
 
 def _plugins(reader: Reader) -> dict[str, Document]:
-    """By resource. Of the only node: with more of them it is not known whose they are."""
+    """Return the plugins by resource, or none if there are several nodes, because plugins do not name theirs."""
     if len(reader.all("nodes")) > 1:
         return {}
     found: dict[str, Document] = {}

@@ -1,4 +1,4 @@
-"""Where pods and claims would go: a line for each, with its devices or why it gets none."""
+"""The result of `devlet simulate`: a line for each pod or claim, with its devices or why it gets none."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,7 +10,7 @@ NONE = "<none>"
 
 
 def lines(placements: Sequence[Placement], *, wide: bool = False, headers: bool = True) -> Iterator[str]:
-    """The namespace is shown if there are several, the cause if something does not fit."""
+    """Yield the table. Namespaces are shown if there are several, and causes if something does not fit."""
     namespaces = len({placement.namespace for placement in placements}) > 1
     causes = any(placement.cause for placement in placements)
     header = ["NAMESPACE"] * namespaces + ["NAME", "NODE", "DEVICES"] + ["CAUSE"] * causes

@@ -1,4 +1,4 @@
-"""A device plugin: its socket, how it is and since when, what went wrong last, and its devices."""
+"""A device plugin: its socket, state, last error and devices."""
 
 from collections.abc import Iterator
 
@@ -11,14 +11,14 @@ from devlet.objects.table_cells import since
 
 PLUGINS = "plugins.devlet.dev"
 DEVICES = "devices.devlet.dev"
-MOST = 50  # devices; more of them are for `devlet get`
+MOST = 50  # devices; use `devlet get` for more
 
 _MEANING = {
     "Silent": "connected, but it has not listed its devices yet",
-    "Disconnected": "its connection ended; its devices are no longer given to anybody",
-    "Standby": "a newer one serves the resource; it takes over if that one goes",
-    "Refused": "it could not register; it is registered as soon as its next attempt succeeds",
-    "Awaited": "known from before devlet was started, not back yet",
+    "Disconnected": "the connection was lost; its devices are no longer allocated",
+    "Standby": "a newer plugin serves the resource; this one takes over if that one exits",
+    "Refused": "registration failed; the plugin is registered as soon as an attempt succeeds",
+    "Awaited": "known from before devlet started, but not registered again yet",
 }
 
 

@@ -1,4 +1,4 @@
-"""A pod: where it is, how it is, and which devices it has, from plugins and through claims."""
+"""A pod: its node, status and containers, and the devices that it has from plugins and through claims."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ def view(pod: Document, reader: Reader) -> Iterator[str]:
 
 
 def _given(pod: Document, reader: Reader) -> Iterator[str]:
-    """With its devices. Only the node knows, and the API may be that of a cluster."""
+    """Describe what containers got with their devices, which only the devlet of the node knows."""
     holder = reader.one(HOLDERS, text(pod, "metadata", "namespace"), text(pod, "metadata", "name"))
     for container in mappings(holder or {}, "status", "containers"):
         if lines := [*container_spec.lines(container)]:
@@ -59,7 +59,7 @@ def _state(status: Document) -> str:
 
 
 def _devices(pod: Document) -> Iterator[list[str]]:
-    """Those of plugins; one that is not healthy says so."""
+    """Yield the devices from plugins, with the health of those that are not healthy."""
     for key in ("initContainerStatuses", "containerStatuses"):
         for status in mappings(pod, "status", key):
             for allocated in mappings(status, "allocatedResourcesStatus"):

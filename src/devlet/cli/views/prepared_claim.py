@@ -1,4 +1,4 @@
-"""A claim on this node: what each driver has prepared, with the CDI devices, and which pods use or await it."""
+"""A claim on this node: the devices that each driver has prepared, and the pods that use or await the claim."""
 
 from collections.abc import Iterator
 
@@ -25,7 +25,7 @@ def view(prepared: Document, reader: Reader) -> Iterator[str]:
 
 
 def summary(claim: Document | None, prepared: Document | None, reader: Reader) -> Iterator[str]:
-    """For the claim itself as well. `prepared` is None if this server has nothing to say of it."""
+    """Yield the fields that the description of the claim itself has as well. `prepared` is None if it is unknown."""
     awaited = awaits(claim, prepared, driver_states(reader.all(DRIVERS)) if prepared else None)
     since = moment(awaits_since(claim, prepared), reader.now) if awaited else None
     yield from fields(
@@ -50,13 +50,13 @@ def details(prepared: Document, reader: Reader) -> Iterator[str]:
 
 def _state(prepared: Document | None, reader: Reader) -> str:
     if prepared is None:
-        return "not on this node" if reader.is_node else "<unknown>: the devlet of its node knows"
+        return "not on this node" if reader.is_node else "<unknown>: ask the devlet on the claim's node"
     since = moment(at(prepared, "status", "since"), reader.now)
-    return f"{text(prepared, 'status', 'state')}, {f'since {since}' if since else 'since before devlet was started'}"
+    return f"{text(prepared, 'status', 'state')}, since {since or 'before devlet started'}"
 
 
 def _rows(prepared: Document, states: dict[str, str]) -> list[list[str]]:
-    """One for each device, and one for a driver that has prepared none."""
+    """Return a row for each device, and for each driver that has prepared none."""
     rows = []
     for part in mappings(prepared, "status", "drivers"):
         driver = text(part, "driver")

@@ -1,4 +1,4 @@
-"""What a view reads besides its own object. They may be gone, or not ours to see: then they are not shown."""
+"""Reads the objects that a description refers to. Objects that are missing or forbidden are not shown."""
 
 from datetime import UTC, datetime
 
@@ -8,7 +8,7 @@ from devlet.errors import Forbidden, NotFound
 
 
 class Reader:
-    """`now` is the moment for which ages are told."""
+    """A reader of related objects. Ages are computed relative to `now`."""
 
     def __init__(self, session: Session, resources: Resources) -> None:
         self._session = session

@@ -1,4 +1,4 @@
-"""A secret: which keys it has and how long their values are, never the values."""
+"""A secret: its keys and the lengths of their values, never the values themselves."""
 
 from collections.abc import Iterator
 
@@ -16,5 +16,5 @@ def view(secret: Document, reader: Reader) -> Iterator[str]:
 
 
 def _bytes(value: object) -> int:
-    """Of what base64 stands for."""
+    """Return the number of bytes that a base64 string encodes."""
     return len(value) // 4 * 3 - value[-2:].count("=") if isinstance(value, str) else 0

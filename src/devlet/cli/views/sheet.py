@@ -1,4 +1,4 @@
-"""The pieces that descriptions are made of: aligned fields, indented trees and tables."""
+"""The parts of a description: aligned fields, indented trees and tables."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ Fields = Sequence[tuple[str, Any]]
 
 
 def fields(pairs: Fields) -> Iterator[str]:
-    """`Name:  value`; a list or map as one line per entry."""
+    """Yield `Name:  value` for each pair, with one line per entry of a list or map."""
     for title, value in pairs:
         lines = _lines(value)
         yield f"{_title(title)}{lines[0]}"
@@ -40,7 +40,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]
 
 
 def tree(value: Any, indent: str = "") -> Iterator[str]:
-    """Any JSON value as an indented outline, with the names of its fields as they are in the API."""
+    """Yield any JSON value as an indented outline with the field names of the API."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if key not in _HIDDEN:
@@ -66,7 +66,7 @@ def _branch(label: str, value: Any, indent: str) -> Iterator[str]:
 
 
 def heading(document: Document, now: Any) -> Fields:
-    """What every object has."""
+    """Return the fields that every object has."""
     metadata = at(document, "metadata") or {}
     owners = [f"{text(o, 'kind')}/{text(o, 'name')}" for o in metadata.get("ownerReferences") or ()]
     pairs = [
@@ -93,7 +93,7 @@ def conditions(document: Document) -> Iterator[str]:
 
 
 def amounts(values: Any) -> str:
-    """A map as one line: `cpu=1, memory=2Gi`."""
+    """Return a map as one line: `cpu=1, memory=2Gi`."""
     if not isinstance(values, dict) or not values:
         return NONE
     return ", ".join(f"{key}={values[key]}" for key in sorted(values))

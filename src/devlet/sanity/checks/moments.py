@@ -1,6 +1,6 @@
-"""When to interrupt a call: at moments that are spread over what it takes, on this machine and in this driver.
+"""The moments at which to interrupt a call: spread over its duration on this machine and with this driver.
 
-A moment that is a number of milliseconds comes before the call on a slow machine, and after its answer on a fast one.
+A fixed number of milliseconds would come before the call on a slow machine, and after its response on a fast one.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -11,19 +11,20 @@ from devlet.kit.dice import Dice
 
 __all__ = ["duration", "moments"]
 
-_BUDGET = 60.0  # seconds of calls; on average half of each is waited for
+_BUDGET = 60.0  # seconds of calls, which are interrupted halfway on average
 
 
 async def duration(call: Callable[[], Awaitable[object]]) -> float:
-    """Seconds until it is answered."""
+    """Return how many seconds the call takes."""
     began = anyio.current_time()
     await call()
     return anyio.current_time() - began
 
 
 def moments(took: float, count: int, dice: Dice) -> Iterator[float]:
-    """Seconds after the beginning of a call, one in each of `count` equal parts of what it takes. A slow one has fewer:
-    together they are no more than half a minute, as long as a call takes no longer than that."""
+    """Yield seconds after the start of a call, one in each of `count` equal parts of its duration.
+
+    Slow calls get fewer moments, so that all interrupted calls together take about half a minute."""
     count = max(1, min(count, int(_BUDGET / took))) if took else count
     for number in range(count):
         yield took * (number + dice.number(1, 99) / 100) / count

@@ -1,4 +1,4 @@
-"""What any gRPC server has to bear, and may not say, whatever its API is."""
+"""Rules for any gRPC server, whatever its API."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Protocol, cast
@@ -23,15 +23,15 @@ class Client(Protocol):
 async def refuses_garbage(
     rig: Rig, client: Client, method: str, still_good: Callable[[str], Awaitable[Outcome]]
 ) -> Outcome:
-    """`still_good` says whether it answers afterwards."""
+    """Check that the driver rejects a malformed request; `still_good` checks that it works afterwards."""
     what = f"sixteen bytes 0xff were sent as a request of {method}"
     try:
         await client.raw(method, _GARBAGE)
     except PluginUnavailable as e:
         return Failed(f"{what}: {e.message}; {rig.trouble}".rstrip("; "))
     except PluginError:
-        return await still_good("a message that is no protobuf")
-    return Failed(f"{what}, and it answered with success")
+        return await still_good("a malformed message")
+    return Failed(f"{what}, and the call succeeded")
 
 
 async def no_such_method(client: Client) -> Outcome:
@@ -40,19 +40,19 @@ async def no_such_method(client: Client) -> Outcome:
     except PluginUnimplemented:
         return Passed()
     except PluginError as e:
-        return Failed(f"a method that does not exist is answered with: {e.message}")
-    return Failed("a method that does not exist is answered with success")
+        return Failed(f"calling a nonexistent method failed with the wrong error, expected UNIMPLEMENTED: {e.message}")
+    return Failed("calling a nonexistent method succeeded, expected UNIMPLEMENTED")
 
 
 def fits(message: Message, what: str) -> Outcome:
-    """Whether a kubelet takes it."""
+    """Check that a kubelet can receive a message."""
     size = message.ByteSize()
-    return Failed(f"{what} has {size} bytes, more than {MESSAGE_MAX}") if size > MESSAGE_MAX else Passed()
+    return Failed(f"{what} has {size} bytes, expected at most {MESSAGE_MAX}") if size > MESSAGE_MAX else Passed()
 
 
 def known_fields(messages: Iterable[Message]) -> Outcome:
     for message in messages:
         if numbers := sorted({unknown.field_number for unknown in cast(Iterable[Any], UnknownFieldSet(message))}):
             name = message.DESCRIPTOR.name
-            return Warned(f"{name} has fields that nobody knows: number {', '.join(map(str, numbers))}")
+            return Warned(f"{name} has unknown fields: number {', '.join(map(str, numbers))}")
     return Passed()

@@ -1,4 +1,4 @@
-"""Forms of a report: for people, for CI, for programs, and a page."""
+"""The formats of a report: for people, for CI systems, for programs, and as a page."""
 
 from collections.abc import Callable, Mapping
 

@@ -1,4 +1,4 @@
-"""A report as one page that needs nothing else: no scripts, no fonts, no network."""
+"""A report as a single self-contained page, without scripts, fonts or network access."""
 
 from html import escape
 
@@ -34,7 +34,7 @@ def render(report: Report) -> str:
 <p>{facts}</p>
 {_block(report.trouble)}
 <table>
-<tr><th>check</th><th>outcome</th><th>what it says</th></tr>
+<tr><th>check</th><th>outcome</th><th>details</th></tr>
 {rows}
 </table>
 </html>
@@ -60,7 +60,7 @@ def _summary(result: Result) -> str:
 
 
 def _details(result: Result) -> str:
-    how = f"<p>To see it: {escape(result.how)}</p>" if result.how else ""
+    how = f"<p>To reproduce: {escape(result.how)}</p>" if result.how else ""
     rest = result.text.partition("\n")[2]
     rule = f"{escape(result.check.rule)} ({_source(result.check.source)})"
     return f"<p>Rule: {rule}</p>{how}{_block(rest)}{_block(result.log)}"

@@ -1,4 +1,4 @@
-"""A report for programs. Members are added, never renamed."""
+"""A report as JSON for programs. Fields are added, never renamed."""
 
 import json
 from typing import Any

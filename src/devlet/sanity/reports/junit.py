@@ -1,4 +1,4 @@
-"""A report as JUnit XML, which CI systems read. A warning is a test that passed and wrote something."""
+"""A report as JUnit XML, which CI systems read. A warning is a test that passed with output."""
 
 import re
 from xml.etree import ElementTree
@@ -8,7 +8,7 @@ from devlet.sanity.report import Report, Result
 
 __all__ = ["render"]
 
-# XML 1.0 cannot hold them, not even escaped; logs have them for colours.
+# Characters that XML 1.0 cannot represent, not even escaped; logs contain them for colours.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -32,7 +32,7 @@ def render(report: Report) -> str:
         _case(suite, name, result)
     if report.interrupted:
         case = ElementTree.SubElement(suite, "testcase", classname=name, name="interrupted", time="0.000")
-        message = f"interrupted by {report.interrupted}: what comes after this was not looked at"
+        message = f"interrupted by {report.interrupted}: the remaining checks were not run"
         ElementTree.SubElement(case, "error", message=message)
     ElementTree.indent(suites)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suites, encoding="unicode") + "\n"
@@ -45,8 +45,8 @@ def _case(suite: ElementTree.Element, name: str, result: Result) -> None:
     match result.outcome:
         case Failed():
             failure = ElementTree.SubElement(case, "failure", message=text.partition("\n")[0])
-            rule = f"rule: {result.check.rule}\nfrom: {result.check.source}"
-            failure.text = _plain(f"{text}\n{rule}\nto see it: {result.how}\n{result.log}").strip()
+            rule = f"rule: {result.check.rule}\nsource: {result.check.source}"
+            failure.text = _plain(f"{text}\n{rule}\nto reproduce: {result.how}\n{result.log}").strip()
         case Skipped():
             ElementTree.SubElement(case, "skipped", message=text.partition("\n")[0])
         case _ if text:

@@ -1,4 +1,4 @@
-"""A report for people: what was found, how to see it, and a summary. What passed is not repeated."""
+"""A report for people: the findings, how to reproduce them, and a summary."""
 
 from textwrap import indent
 
@@ -10,12 +10,12 @@ __all__ = ["line", "render"]
 def render(report: Report) -> str:
     parts = [_finding(result) for result in report.findings]
     if report.trouble:
-        parts.insert(0, f"The driver could not be driven: {report.trouble}")
+        parts.insert(0, f"The driver could not be tested: {report.trouble}")
     return "\n\n".join([*parts, report.summary]) + "\n"
 
 
 def line(result: Result) -> str:
-    """One check, when it has ended."""
+    """Return one line about a finished check."""
     reason = f": {result.text.splitlines()[0]}" if result.text else ""
     return f"{result.word:<8}{result.check.id:<12} {result.check.title}{reason}"
 
@@ -25,8 +25,8 @@ def _finding(result: Result) -> str:
         f"{result.check.id} {result.word}: {result.check.title}",
         f"  seen: {_below(result.text)}",
         f"  rule: {result.check.rule}",
-        f"  from: {result.check.source}",
-        f"  to see it: {result.how}",
+        f"  source: {result.check.source}",
+        f"  to reproduce: {result.how}",
     ]
     if result.log and result.log not in result.text:
         rows.append(f"  log: {_below(result.log)}")

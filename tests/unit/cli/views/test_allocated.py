@@ -2,7 +2,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from devlet.alloc.explain.report import NodeReport, RequestReport, Verdict, VerdictKind
-from devlet.cli.views.allocated import lines
+from devlet.cli.views.allocated import lines, overlap_lines
+from devlet.objects.claims.overlaps import Overlap
 from devlet.objects.identifiers import DeviceIdentity, DeviceName, DriverName, PoolName
 
 NOW = datetime(2026, 1, 2, 3, 5, 5, tzinfo=UTC)
@@ -41,7 +42,7 @@ def test_devices_that_would_do_as_well_were_passed_over() -> None:
     found = report(VerdictKind.FREE, VerdictKind.CHOSEN, VerdictKind.FREE, VerdictKind.IN_USE)
     text = list(lines([CLAIM], [found], NOW))
     assert text[-3:] == [
-        "Passed over (free, and would do as well):",
+        "Other free devices that match:",
         "  d/p/x1 for request r",
         "  d/p/x2 for request r",
     ]
@@ -49,10 +50,27 @@ def test_devices_that_would_do_as_well_were_passed_over() -> None:
 
 def test_many_of_them_are_counted_unless_the_wide_form_is_asked_for() -> None:
     found = report(*[VerdictKind.FREE] * 20)
-    assert list(lines([CLAIM], [found], NOW))[-1] == "  and 11 more: see them with -o wide"
+    assert list(lines([CLAIM], [found], NOW))[-1] == "  and 11 more: use -o wide to see them"
     assert list(lines([CLAIM], [found], NOW, wide=True))[-1] == "  d/p/x19 for request r"
 
 
-def test_a_claim_that_nobody_uses_says_so() -> None:
+def test_an_unused_claim_says_so() -> None:
     unused = {**CLAIM, "status": {"allocation": {"devices": {}}}}
-    assert "  used by: nobody yet" in list(lines([unused], [], NOW))
+    assert "  used by: <none>" in list(lines([unused], [], NOW))
+
+
+def test_each_overlap_is_a_sentence_and_what_to_do_follows_once() -> None:
+    claims = (("default", "a"), ("default", "b"))
+    found = [*overlap_lines([Overlap("device d", "", claims), Overlap("device e", "memory", claims)])]
+    assert found[:4] == [
+        "",
+        "Overlaps:",
+        "  device d is allocated to two claims: default/a and default/b",
+        "  claims default/a and default/b together hold more memory of device e than it has",
+    ]
+    assert sum("delete the pods of all but one" in line for line in found) == 1
+
+
+def test_names_cannot_move_the_cursor() -> None:
+    found = "\n".join(overlap_lines([Overlap("device \x1b[2J", "", (("n", "a"), ("n", "b")))]))
+    assert "\x1b" not in found

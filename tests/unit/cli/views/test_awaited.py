@@ -64,7 +64,7 @@ def test_since_when(claimed: dict[str, Any] | None, prepared: dict[str, Any] | N
     assert awaits_since(claimed, prepared) == since
 
 
-def test_consumers_that_are_no_pods_say_what_they_are() -> None:
+def test_consumers_that_are_not_pods_are_shown_with_their_resource() -> None:
     assert consumers(claim(TRAIN, {"resource": "jobs", "name": "j"})) == ["train", "jobs/j"]
 
 

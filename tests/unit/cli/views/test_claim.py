@@ -27,7 +27,7 @@ CLAIM: dict[str, Any] = {
 }
 
 
-def test_a_claim_shows_what_it_wants_what_it_has_and_who_uses_it(run: "Run", api: "API") -> None:
+def test_a_claim_shows_its_requests_devices_and_consumers(run: "Run", api: "API") -> None:
     api.put("/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/c", CLAIM)
     assert run("describe", "resourceclaim", "c", "--show-events=false") == 0, run.err
     assert run.out.splitlines()[6:] == [
@@ -112,4 +112,4 @@ def test_a_view_of_another_claim_that_had_the_name_is_not_its_own(run: "Run", ap
     assert "Prepared:     not on this node" in run.out
     api.put(view, {"spec": {}, "status": {"state": "Waiting"}})
     assert run("describe", "claim", "c") == 0, run.err
-    assert "Prepared:     Waiting, since before devlet was started" in run.out
+    assert "Prepared:     Waiting, since before devlet started" in run.out

@@ -25,7 +25,7 @@ def test_each_device_has_a_row() -> None:
     ]
 
 
-def test_a_claim_without_drivers_has_a_row_too() -> None:
+def test_a_claim_without_drivers_has_a_row() -> None:
     assert cells(BARE)[1] == ["ns", "bare", *["<none>"] * 5]
 
 

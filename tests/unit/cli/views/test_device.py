@@ -77,7 +77,7 @@ def test_a_free_device_has_no_holder(run: "Run", api: "API") -> None:
         "ID:           gpu-0",
         "Health:       Unhealthy",
         "NUMA nodes:   <none>",
-        "Plugin:       none: nobody offers the resource now",
+        "Plugin:       none: no plugin serves the resource now",
         "State:        Free",
     ]
 
@@ -86,12 +86,12 @@ def test_a_device_whose_plugin_and_pod_are_gone_says_so(run: "Run", api: "API") 
     status = {"health": "Unknown", "state": "Held", "holder": {"podUID": "u1", "container": "main"}}
     api.put(f"{VIEWS}/devices/{NAME}", HELD | {"status": status})
     lines = described(run)
-    assert "Health:       Unknown: its plugin does not list it now" in lines
+    assert "Health:       Unknown: its plugin does not list the device" in lines
     assert lines[-4:] == [
         "Pod:          no longer in the cluster",
         "Pod UID:      u1",
         "Container:    main",
-        "Since:        before devlet was started",
+        "Since:        before devlet started",
     ]
 
 

@@ -43,7 +43,7 @@ def test_no_response_an_empty_one_and_one_that_cannot_be_read_differ() -> None:
     assert [cell(entry(blob), "RESPONSE") for blob in (None, b"", b"\xff\xff")] == [
         "<none>",
         "empty",
-        "<not readable>",
+        "<unreadable>",
     ]
 
 

@@ -61,14 +61,14 @@ def test_a_driver_shows_how_it_is_its_slices_and_its_claims(run: "Run", api: "AP
         api.put(f"{VIEWS}/namespaces/team/preparedclaims/{name}", {"status": status})
     assert described(run) == [
         "Driver:       gpu.example.com",
-        "State:        Disconnected: its connection ended; it is called again as soon as it is back",
+        "State:        Disconnected: the connection was lost; calls resume as soon as it is back",
         "Message:      it hung up",
         "Since:        2026-01-02T03:04:05Z (… ago)",
         "Registered:   2026-01-02T03:04:05Z (… ago)",
         "Endpoint:     /r/plugins/gpu/dra.sock",
         "Service:      v1",
         "Advertised:   v1.DRAPlugin",
-        "Health:       it does not tell of the health of its devices",
+        "Health:       the driver does not report the health of its devices",
         "Here:         1 slices, 2 devices, 1 claims in use, 1 pods waiting",
         "Slices wiped: <none>",
         "Slices:",
@@ -81,8 +81,8 @@ def test_a_driver_shows_how_it_is_its_slices_and_its_claims(run: "Run", api: "AP
     ]
 
 
-def test_the_moment_when_its_slices_go_is_told(run: "Run", api: "API") -> None:
-    for hours, told in ((252, "in 10d, unless it comes back"), (-1, "now, unless it comes back")):
+def test_the_time_when_its_slices_are_removed_is_shown(run: "Run", api: "API") -> None:
+    for hours, told in ((252, "in 10d, unless the driver comes back"), (-1, "now, unless the driver comes back")):
         wipe = (datetime.now(UTC) + timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
         api.put(f"{VIEWS}/drivers/{GPU}", DRIVER | {"status": DRIVER["status"] | {"wipeAt": wipe}})
         [line] = [line for line in described(run) if line.startswith("Slices wiped:")]
@@ -93,7 +93,7 @@ def test_an_instance_that_stands_by_leaves_the_rest_to_the_other(run: "Run", api
     status = {"state": "Standby", "since": SINCE, "registered": SINCE}
     api.put(f"{VIEWS}/drivers/{GPU}~2", DRIVER | {"status": status})
     lines = described(run, f"{GPU}~2")
-    assert lines[1] == "State:        Standby: another instance is called; it takes over if that one goes"
+    assert lines[1] == "State:        Standby: another instance is in use; this one takes over if that one exits"
     assert lines[-1].startswith("Health:")
 
 

@@ -41,7 +41,7 @@ def test_the_nearest_node_is_shown_with_its_conflict_unless_all_are_asked_for() 
     found = explanation()
     text = "\n".join(shown(found))
     assert "Node n1: text of n1\n  request gpu needs 2 devices, 1 is free" in text
-    assert "Node n2" not in text and text.endswith("1 more with --all-nodes.")
+    assert "Node n2" not in text and text.endswith("Use --all-nodes to see 1 more.")
     everything = "\n".join(shown(found, all_nodes=True))
     assert "Node n1" in everything and "Node n2" in everything and "more with" not in everything
 
@@ -86,12 +86,12 @@ def test_some_changes_are_shown_and_all_in_the_wide_form() -> None:
     found = explanation(changes=5)
     short, long = shown(found), shown(found, wide=True)
     assert "  change 2 (node n1)" in short and "  change 3 (node n1)" not in short
-    assert "  and 2 more: see them with -o wide" in short
+    assert "  and 2 more: use -o wide to see them" in short
     assert "  change 4 (node n1)" in long
 
 
 def test_a_request_without_devices_says_so() -> None:
-    assert "    there are no devices" in shown(explanation())
+    assert "    no devices" in shown(explanation())
 
 
 def test_nothing_that_comes_from_objects_acts_on_the_terminal() -> None:

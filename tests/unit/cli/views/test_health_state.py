@@ -18,7 +18,7 @@ def cells(lines: list[str]) -> list[list[str]]:
     return [[cell.strip() for cell in line.split("   ") if cell.strip()] for line in lines]
 
 
-def test_each_device_has_a_row_and_a_driver_without_one_too() -> None:
+def test_each_device_and_each_driver_without_devices_has_a_row() -> None:
     assert cells(list(table(HEALTH))) == [
         ["DRIVER", "POOL", "DEVICE", "HEALTH", "SINCE", "TIMEOUT", "MESSAGE"],
         ["gpu.io", "pool", "gpu-0", "Healthy", "2026-01-02T12:00:00Z", "default", "<none>"],
@@ -28,7 +28,7 @@ def test_each_device_has_a_row_and_a_driver_without_one_too() -> None:
 
 
 def test_a_file_with_nothing_in_it_says_so() -> None:
-    assert list(table({})) == ["No health is known."]
+    assert list(table({})) == ["No device health is recorded."]
 
 
 def test_what_would_act_on_a_terminal_is_shown_instead() -> None:

@@ -44,7 +44,7 @@ def test_a_holder_shows_the_devices_of_each_container(run: "Run", api: "API") ->
 def test_when_it_got_them_may_be_unknown(run: "Run", api: "API") -> None:
     api.put(PATH, {"kind": "Holder", "status": {}})
     assert run("describe", "holder", "train", "-n", "team") == 0, run.err
-    assert "Since:        before devlet was started\n" in run.out
+    assert "Since:        before devlet started\n" in run.out
 
 
 def test_a_holder_shows_the_claims_of_each_container_and_what_they_give(run: "Run", api: "API") -> None:

@@ -69,7 +69,7 @@ def test_with_several_nodes_it_is_not_known_whose_the_plugins_are(run: "Run", ap
     assert "HELD" not in run.out
 
 
-def test_a_damaged_checkpoint_is_told_first_with_what_to_do(run: "Run", api: "API") -> None:
+def test_a_damaged_checkpoint_is_shown_first_with_the_next_step(run: "Run", api: "API") -> None:
     files = ["/r/device-plugins/c.damaged-1", "/r/device-plugins/c.damaged-2"]
     message = "; ".join(f"{file} was damaged and set aside" for file in files)
     condition = {"type": "DeviceCheckpointDamaged", "status": "True", "message": message}

@@ -27,7 +27,7 @@ VIEW: dict[str, Any] = {
 }
 
 
-def test_what_each_driver_has_done_is_shown_with_who_uses_and_awaits_it(run: "Run", api: "API") -> None:
+def test_what_each_driver_has_prepared_is_shown_with_users_and_waiting_pods(run: "Run", api: "API") -> None:
     api.put(f"{VIEWS}/namespaces/default/preparedclaims/c", VIEW)
     driver = {"spec": {"driver": "nic.example.com"}, "status": {"state": "Connected"}}
     api.put(f"{VIEWS}/drivers/nic.example.com", driver)

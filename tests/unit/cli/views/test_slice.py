@@ -1,11 +1,13 @@
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from devlet.cli.views.slice import holders, node
+from devlet.cli.views.slice import COLUMNS, Holder, cells, holders, node
 
 if TYPE_CHECKING:
     from tests.unit.cli.conftest import API, Run
+
 
 DEVICE = {
     "name": "gpu-0",
@@ -27,7 +29,7 @@ USER = {"resource": "pods", "name": "train", "uid": "u1"}
 CLAIM = {"status": {"allocation": {"devices": {"results": [RESULT]}}, "reservedFor": [USER]}}
 
 
-def test_a_slice_shows_its_devices_and_who_holds_them(run: "Run", api: "API") -> None:
+def test_a_slice_shows_its_devices_and_their_holders(run: "Run", api: "API") -> None:
     api.put("/apis/resource.k8s.io/v1/resourceslices/s", SLICE)
     api.put("/apis/resource.k8s.io/v1/namespaces/team/resourceclaims/c", CLAIM)
     assert run("describe", "resourceslice/s", "--show-events=false") == 0, run.err
@@ -64,3 +66,26 @@ def test_a_device_may_have_several_holders() -> None:
 def test_who_looks_on_with_admin_access_holds_nothing() -> None:
     looks = {"status": {"allocation": {"devices": {"results": [RESULT | {"adminAccess": True}]}}}}
     assert holders([looks]) == {}
+
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+ROW_SLICE: dict[str, Any] = {
+    "metadata": {"name": "s", "creationTimestamp": "2026-01-02T03:04:00Z"},
+    "spec": {
+        "driver": "a",
+        "nodeName": "n",
+        "pool": {"name": "p", "generation": 7},
+        "devices": [{"name": "d0"}, {"name": "d1"}, {"name": "d2"}],
+    },
+}
+
+
+def test_devices_in_use_are_counted_once_however_many_share_them() -> None:
+    held = {("a", "p", "d0"): [Holder("x/c", []), Holder("x/d", [])], ("a", "other", "d1"): [Holder("x/e", [])]}
+    assert cells(ROW_SLICE, held, now=NOW) == ["s", "n", "a", "p", "7", "3", "1", "5s", "x/c,x/d"]
+    assert len(COLUMNS) == 9
+
+
+def test_who_uses_them_may_be_unknown() -> None:
+    assert cells(ROW_SLICE, None, now=NOW)[6:] == ["<unknown>", "5s", "<unknown>"]
+    assert cells(ROW_SLICE, {}, now=NOW)[6:] == ["0", "5s", "<none>"]

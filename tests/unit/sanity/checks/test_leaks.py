@@ -46,14 +46,16 @@ async def found(*used: Usage, memory: int | None = None) -> Outcome:
 
 async def test_files_and_threads_that_stay_are_a_finding() -> None:
     more = [usage(number * 40) for number in range(4)]
-    assert await found(*more) == Failed("120 more open files after 120 calls")
-    assert await found(*(usage(0, number * 40) for number in range(4))) == Failed("120 more threads after 120 calls")
+    assert await found(*more) == Failed("the driver has 120 more open files after 120 calls")
+    assert await found(*(usage(0, number * 40) for number in range(4))) == Failed(
+        "the driver has 120 more threads after 120 calls"
+    )
     assert await found(*(usage(number) for number in range(4))) == Passed()
 
 
 async def test_memory_counts_if_it_grows_each_time() -> None:
     steady = [usage(memory=number * 40 * 8192) for number in range(4)]
-    assert await found(*steady, memory=4096) == Warned("120 calls: each left about 8 KiB of memory in use")
+    assert await found(*steady, memory=4096) == Warned("after 120 calls, each has left about 8 KiB of memory in use")
     assert await found(*steady) == Passed()
     leap = [usage(), usage(memory=1 << 30), usage(memory=1 << 30), usage(memory=2 << 30)]
     assert await found(*leap, memory=4096) == Passed()
@@ -69,12 +71,12 @@ async def test_what_is_slow_is_done_less_often_or_not_at_all(monkeypatch: pytest
     monkeypatch.setattr(leaks, "duration", slow)
     process = Process(*(usage(number * 9, memory=number << 30) for number in range(4)))
     outcome = await uses_up(cast(Any, process), process.act, 100, "calls", memory=1)
-    assert (process.done, outcome) == ([1, 2, 9, 9, 9], Failed("27 more open files after 27 calls"))
+    assert (process.done, outcome) == ([1, 2, 9, 9, 9], Failed("the driver has 27 more open files after 27 calls"))
     process = Process(*(usage(memory=number << 30) for number in range(4)))
     outcome = await uses_up(cast(Any, process), process.act, 100, "calls", memory=1)
-    assert outcome == Passed("27 calls: too few to tell whether memory is lost, since one takes 1.00 s")
+    assert outcome == Passed("27 calls: too few to detect a memory leak, since each takes 1.00 s")
     seconds[0] = 12.0
-    with pytest.raises(CannotTell, match=r"one takes 12\.0 s"):
+    with pytest.raises(CannotTell, match=r"a call takes 12\.0 s"):
         await uses_up(cast(Any, process), process.act, 100, "calls")
 
 

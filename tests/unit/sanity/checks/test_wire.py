@@ -32,9 +32,9 @@ async def garbage(server: Server) -> Outcome:
 
 
 async def test_garbage_is_refused_by_one_that_goes_on() -> None:
-    assert await garbage(Server(PluginRefused("x", "no"))) == Passed("a message that is no protobuf")
+    assert await garbage(Server(PluginRefused("x", "no"))) == Passed("a malformed message")
     taken = await garbage(Server())
-    assert isinstance(taken, Failed) and "answered with success" in taken.seen
+    assert isinstance(taken, Failed) and "the call succeeded" in taken.seen
     ended = await garbage(Server(PluginUnavailable("x", "it is gone")))
     assert isinstance(ended, Failed) and ended.seen.endswith("Allocate: it is gone; the driver exited with 2")
 
@@ -45,10 +45,10 @@ async def test_a_method_that_is_not_there_is_unimplemented() -> None:
     assert isinstance(await no_such_method(Server()), Failed)
 
 
-def test_fields_without_a_name_are_told_of() -> None:
+def test_unknown_fields_are_a_finding() -> None:
     strange = pb.DevicePluginOptions.FromString(b"\x78\x01")
     found = known_fields([pb.Empty(), strange])
-    assert found == Warned("DevicePluginOptions has fields that nobody knows: number 15")
+    assert found == Warned("DevicePluginOptions has unknown fields: number 15")
     assert known_fields([pb.Empty()]) == Passed()
 
 

@@ -21,7 +21,7 @@ def test_a_run_that_was_interrupted_is_an_error(report: Report) -> None:
     last = suite.findall("testcase")[-1]
     [error] = last
     assert (last.attrib["name"], error.tag) == ("interrupted", "error")
-    assert error.attrib["message"] == "interrupted by SIGTERM: what comes after this was not looked at"
+    assert error.attrib["message"] == "interrupted by SIGTERM: the remaining checks were not run"
 
 
 def test_what_xml_cannot_hold_is_replaced(report: Report) -> None:
@@ -32,6 +32,6 @@ def test_what_xml_cannot_hold_is_replaced(report: Report) -> None:
     assert failure is not None
     assert failure.attrib["message"] == "a <b> & \\x1b[31mc"
     assert failure.text == (
-        "a <b> & \\x1b[31mc\nsecond\nrule: be good\nfrom: the law, https://law.example/?a&b\n"
-        "to see it: look\nlog & tail"
+        "a <b> & \\x1b[31mc\nsecond\nrule: be good\nsource: the law, https://law.example/?a&b\n"
+        "to reproduce: look\nlog & tail"
     )

@@ -4,11 +4,11 @@ from devlet.sanity.report import Report
 from devlet.sanity.reports import text
 
 
-def test_findings_are_told_with_rule_and_how_to_see_them(report: Report) -> None:
+def test_findings_are_shown_with_their_rule_and_how_to_reproduce_them(report: Report) -> None:
     page = text.render(report)
-    assert page.startswith("The driver could not be driven: it ended\n\nDP-X-2 failed: It is <good>\n  seen: a <b> & ")
-    rule = "  rule: be good\n  from: the law, https://law.example/?a&b\n"
-    assert f"\n    second\n{rule}  to see it: look\n  log: log & tail\n" in page
+    assert page.startswith("The driver could not be tested: it ended\n\nDP-X-2 failed: It is <good>\n  seen: a <b> & ")
+    rule = "  rule: be good\n  source: the law, https://law.example/?a&b\n"
+    assert f"\n    second\n{rule}  to reproduce: look\n  log: log & tail\n" in page
     assert "DP-X-3 warned" in page and "DP-X-1" not in page
     assert page.endswith("1 passed, 1 failed, 1 warned, 1 skipped in 2.0 s\n")
 

@@ -49,7 +49,7 @@ async def test_who_was_killed_goes_on(root: Path) -> None:
     assert [line.partition(" s  ")[2] for line in report.timeline][:2] == ["kill devlet", "devlet is back"]
 
 
-async def test_a_leak_is_told_with_the_seed_and_what_was_killed(root: Path) -> None:
+async def test_a_leak_is_reported_with_the_seed_and_what_was_killed(root: Path) -> None:
     async with world(root) as leaky:
         await leaky.cluster.create(RESOURCE_CLAIMS, claim("lost"), "default")
         status: Document = {"allocation": {"devices": {"results": []}}}

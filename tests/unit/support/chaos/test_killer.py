@@ -64,7 +64,7 @@ async def test_who_does_not_start_is_tried_again(monkeypatch: pytest.MonkeyPatch
     assert sum("did not start: the API is away" in each for each in lines) == 2
 
 
-async def test_who_does_not_come_back_is_told_with_what_was_killed() -> None:
+async def test_a_process_that_does_not_come_back_is_reported_with_what_was_killed() -> None:
     with pytest.raises(ExceptionGroup) as caught:
         await attack(Program(fails=1_000), most=1)
     [error] = caught.value.exceptions

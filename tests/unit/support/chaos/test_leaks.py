@@ -51,7 +51,7 @@ def test_who_lives_may_have_what_it_has() -> None:
         (claim("gpu", allocated=False, deletionTimestamp="now", finalizers=["f"]), "stays: finalizers ['f']"),
     ],
 )
-def test_claims_of_pods_that_are_gone_are_told(found: Document, text: str) -> None:
+def test_claims_of_pods_that_are_gone_are_reported(found: Document, text: str) -> None:
     assert [each for each in leaks(Snapshot(claims=(found,))) if each.startswith("claim gpu u-gpu: ") and text in each]
 
 
@@ -81,7 +81,7 @@ def test_a_pod_of_another_node_is_not_here() -> None:
     assert len(leaks(elsewhere)) == 4
 
 
-def test_pods_that_are_stuck_are_told() -> None:
+def test_stuck_pods_are_reported() -> None:
     [text] = leaks(Snapshot((pod("train", deletionTimestamp="now"),)))
     assert "pod train u-train is being deleted, and stays" in text
     [text] = leaks(Snapshot((pod("train", "Pending"),)))

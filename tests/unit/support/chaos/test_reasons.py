@@ -96,7 +96,7 @@ def test_devices_that_only_pods_without_a_node_have_keep_nobody_waiting(user: st
     assert [each for each in found if "pod train u-train fits on n1" in each]
 
 
-def test_a_claim_of_its_own_that_nobody_uses_may_be_allocated_anew() -> None:
+def test_an_unused_claim_of_its_own_may_be_reallocated() -> None:
     mine = taken("mine", "gpu-9", by="train")
     mine["status"]["allocation"]["nodeSelector"] = {
         "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n2"]}]}]

@@ -61,5 +61,5 @@ async def test_it_has_what_the_api_and_the_node_say(root: Path) -> None:
     [state] = found.states
     assert ([each.uid for each in state.prepared], len(state.specs)) == ([uid], 1)
     assert [each.pod for each in state.devices] == [plain["metadata"]["uid"]]
-    assert (set(state.holders), set(state.told)) == ({plain["metadata"]["uid"]}, {"claims", "plain"})
+    assert (set(state.holders), set(state.listed)) == ({plain["metadata"]["uid"]}, {"claims", "plain"})
     assert state.drivers == {"old": ("u1",)}

@@ -36,12 +36,12 @@ def test_pods_ask_for_the_scheduler_that_is_to_place_them() -> None:
     assert "schedulerName" not in Workload(1).next().document["spec"]
 
 
-def test_without_nodes_nobody_is_put_on_one() -> None:
+def test_without_nodes_no_pod_is_bound() -> None:
     workload = Workload(1)
     assert not [each for each in (workload.next() for _ in range(100)) if "nodeName" in each.document["spec"]]
 
 
-def test_only_who_is_told_to_goes_by_force() -> None:
+def test_only_force_removes_at_once() -> None:
     assert not any(each.forced for each in guests(1, 50))
     assert {each.forced for each in guests(1, 50, forced=0.5)} == {True, False}
 

@@ -68,7 +68,7 @@ async def test_a_node_that_is_away_is_not_clean(world: Environment, monkeypatch:
         await world.until_clean()
 
 
-async def test_devices_are_told_by_driver(world: Environment) -> None:
+async def test_devices_are_reported_by_driver(world: Environment) -> None:
     for name, driver in (("one", "a.example.com"), ("two", "b.example.com"), ("three", "b.example.com")):
         await world.node.call("POST", SLICES, resource_slice(name, node_name=NODE, driver=driver))
     assert await world.published() == {"a.example.com": ["d0"], "b.example.com": ["d0", "d0"]}

@@ -26,7 +26,7 @@ def test_claims_are_called_after_the_pods_they_were_made_for() -> None:
     assert found.pods == {"train": Pod("Running", "n1")}
 
 
-def test_a_device_of_a_claim_is_told_with_all_that_was_decided() -> None:
+def test_a_device_of_a_claim_is_listed_with_all_its_details() -> None:
     result = {
         "request": "gpu",
         "driver": "d",

@@ -132,7 +132,7 @@ async def test_a_manifest_comes_to_its_outcome_also_when_the_node_is_killed_and_
 
 
 @pytest.mark.long
-async def test_another_outcome_is_told_with_its_stage_and_cleaned_up(
+async def test_another_outcome_is_reported_with_its_stage_and_cleaned_up(
     world: Environment, written: Manifest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(manifests, "PATIENCE", 2.0)
@@ -164,7 +164,7 @@ async def test_a_scheduler_that_lost_a_pod_is_started_again_once(
 
 
 @pytest.mark.long
-async def test_what_kubectl_refuses_is_told(
+async def test_what_kubectl_rejects_is_an_error(
     world: Environment, written: Manifest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tests.support.manifests.environment.PATIENCE", 2.0)

@@ -64,7 +64,7 @@ def noted(kubelet: KubeletPlugins) -> list[Any]:
     return [json.loads(line) for line in kubelet.process.log.read_text().splitlines()]
 
 
-async def test_it_is_told_where_everything_is(kubelet: KubeletPlugins, root: Path) -> None:
+async def test_the_program_gets_the_paths_of_everything(kubelet: KubeletPlugins, root: Path) -> None:
     flags, *_ = noted(kubelet)
     control = f"--control={root}/kubelet.control"
     assert flags == ["node", f"--root={root}", "--node-name=n2", control, "--kubeconfig=/k"]

@@ -40,7 +40,7 @@ async def test_a_spec_that_is_left_is_noticed(root: Path) -> None:
             await node.leave_nothing()
 
 
-async def test_slices_are_told_apart_by_driver(root: Path) -> None:
+async def test_slices_are_distinguished_by_driver(root: Path) -> None:
     async with PeerNode(root, root) as node:
         for name, driver in (("a", TEST), ("b", EXAMPLE)):
             await node.call("POST", SLICES, resource_slice(name, driver=driver, node_name=NODE))

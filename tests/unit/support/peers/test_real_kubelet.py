@@ -88,7 +88,7 @@ async def test_a_kubelet_changes_nothing_on_the_host(binaries: Path, root: Path)
 
 
 @pytest.mark.skipif(not is_possible(), reason="needs root")
-async def test_it_is_told_who_it_is_and_listens_on_loopback_only(binaries: Path, root: Path) -> None:
+async def test_the_program_gets_its_name_and_listens_only_on_loopback(binaries: Path, root: Path) -> None:
     async with real_kubelet(binaries, root, root / "kubeconfig", node_name="n1") as running:
         seen = json.loads(running.log.read_text())
     flags, configuration = seen["flags"], seen["configuration"]

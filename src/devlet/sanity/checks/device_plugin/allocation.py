@@ -1,4 +1,4 @@
-"""What a plugin answers to Allocate."""
+"""The responses of a plugin to Allocate."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -20,16 +20,16 @@ from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
 checks = Checks[DevicePluginRig](sources.DEVICE_PLUGIN_API)
 
 _HOW = "call /v1beta1.DevicePlugin/Allocate on its socket"
-_TRIED = 16  # devices that are looked at one by one
+_TRIED = 16  # devices that are allocated one by one
 _ALWAYS = 2
-_BUDGET = 20.0  # seconds, for looking at them
+_BUDGET = 20.0  # seconds, for allocating them
 _UNKNOWN = "devlet-sanity-no-such-device"
 
 Answer = pb.ContainerAllocateResponse
 
 
 async def _grants(rig: DevicePluginRig, plugin: PluginClient) -> dict[str, Answer]:
-    """What goes with each of some devices; of a slow plugin with fewer, but two if there are two."""
+    """Allocate some devices one by one: fewer if the plugin is slow, but at least two if there are two."""
     ids, began = rig.dice.some(await plugin.healthy(), _TRIED, _TRIED), anyio.current_time()
     granted: dict[str, Answer] = {}
     for id in ids:
@@ -40,7 +40,7 @@ async def _grants(rig: DevicePluginRig, plugin: PluginClient) -> dict[str, Answe
 
 def _only(id: str, answer: pb.AllocateResponse) -> Answer:
     if len(answer.container_responses) != 1:
-        raise CannotTell(f"for {id} it gave {len(answer.container_responses)} answers instead of one: see DP-ALLOC-3")
+        raise CannotTell(f"{len(answer.container_responses)} responses for {id}, expected one: see DP-ALLOC-3")
     return answer.container_responses[0]
 
 
@@ -50,9 +50,9 @@ def _first(problems: Iterable[str]) -> Outcome:
 
 @checks.add(
     "DP-ALLOC-1",
-    "Each healthy device can be allocated",
-    rule="Allocate is called with ids that the plugin lists as Healthy, and answers what the container is to get",
-    how=f"{_HOW} with one id of its list",
+    "Every healthy device can be allocated",
+    rule="Allocate is called with IDs that the plugin lists as Healthy, and returns what the container gets",
+    how=f"{_HOW} with one ID from its list",
 )
 @every_plugin
 async def each(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
@@ -63,33 +63,35 @@ async def each(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
         try:
             longest = max(longest, await duration(partial(plugin.allocate, [id])))
         except PluginError as e:
-            return Failed(f"{id} is listed as Healthy, but {e.message}")
+            return Failed(f"{id} is listed as Healthy, but allocating it failed: {e.message}")
     if longest > rig.settings.answer:
-        return Warned(f"it takes {longest:.0f} s to answer, and the kubelet admits no other pod meanwhile")
+        return Warned(f"Allocate took {longest:.0f} s, during which the kubelet admits no other pod")
     return Passed()
 
 
 @checks.add(
     "DP-ALLOC-2",
     "All healthy devices can be allocated together, in any order",
-    rule="a container may want all of a node's devices; the kubelet names their ids in no particular order",
+    rule="a container may request all devices of a node; the kubelet passes their IDs in no particular order",
     source=sources.DEVICE_MANAGER,
-    how=f"{_HOW} with all ids of its list",
+    how=f"{_HOW} with all IDs from its list",
 )
 @every_plugin
 async def all_together(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     ids = rig.dice.shuffled(await plugin.healthy(2))
     answer = await plugin.allocate(ids)
     if len(answer.container_responses) != 1:
-        return Failed(f"for all {len(ids)} devices at once it gave {len(answer.container_responses)} answers, not one")
+        return Failed(
+            f"{len(answer.container_responses)} responses for one container with all {len(ids)} devices, expected one"
+        )
     return Passed()
 
 
 @checks.add(
     "DP-ALLOC-3",
-    "There is one answer for each container, in their order",
+    "Allocate returns one response per container, in order",
     rule="AllocateResponse has one ContainerAllocateResponse for each ContainerAllocateRequest",
-    how=f"{_HOW} with two container requests of one id each; compare with the answers to each alone",
+    how=f"{_HOW} with two container requests of one ID each; compare with the responses to each alone",
 )
 @every_plugin
 async def one_answer_each(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
@@ -98,19 +100,19 @@ async def one_answer_each(rig: DevicePluginRig, plugin: PluginClient) -> Outcome
     together = await plugin.allocate(*([id] for id in ids))
     counts = [len(answer.container_responses) for answer in (*alone, together)]
     if counts != [1] * len(ids) + [len(ids)]:
-        return Failed(f"for {len(ids)} containers it gave {counts[-1]} answers, for one {counts[0]}")
+        return Failed(f"{counts[-1]} responses for {len(ids)} containers, and {counts[0]} for one container")
     for id, one, answer in zip(ids, alone, together.container_responses, strict=True):
         if _sorted(one.container_responses[0]) != _sorted(answer):
-            return Failed(f"the answer for {id} is another one when other containers are asked for in the same call")
+            return Failed(f"the response for {id} differs if the call contains other containers as well")
     return Passed()
 
 
 @checks.add(
     "DP-ALLOC-4",
-    "An unknown device is refused",
-    rule="a device that went between list and Allocate cannot be had: an error keeps the container from starting",
+    "Allocating an unknown device fails",
+    rule="a device may disappear between list and Allocate: an error keeps the container from starting without it",
     source=sources.DEVICE_MANAGER,
-    how=f"{_HOW} with an id that it does not list",
+    how=f"{_HOW} with an ID that it does not list",
 )
 @every_plugin
 async def unknown(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
@@ -120,16 +122,16 @@ async def unknown(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
             await plugin.allocate(ids)
         except PluginRefused:
             continue
-        return Failed(f"it granted {', '.join(ids)}, though it does not list {_UNKNOWN}")
+        return Failed(f"allocating {', '.join(ids)} succeeded, although {_UNKNOWN} is not listed")
     return Passed()
 
 
 @checks.add(
     "DP-ALLOC-5",
-    "An error is not its end",
-    rule="a refused Allocate fails one pod; the plugin goes on to serve the others",
+    "The plugin survives a failed Allocate",
+    rule="a failed Allocate fails one pod; the plugin continues to serve others",
     source=sources.DEVICE_MANAGER,
-    how=f"{_HOW} with an id that it does not list, then with one that it does",
+    how=f"{_HOW} with an ID that it does not list, then with one that it lists",
 )
 @every_plugin
 async def after_an_error(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
@@ -141,15 +143,17 @@ async def after_an_error(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     try:
         await plugin.allocate(ids[:1])
     except PluginError as e:
-        return Failed(f"after it was asked for an unknown device, {ids[0]} cannot be had: {e.message}")
-    return Failed(f"its stream ended: {plugin.watch.ended}") if plugin.watch.ended else Passed()
+        return Failed(f"after a request for an unknown device, allocating {ids[0]} failed: {e.message}")
+    if plugin.watch.ended:
+        return Failed(f"after a request for an unknown device, ListAndWatch ended: {plugin.watch.ended}")
+    return Passed()
 
 
 @checks.add(
     "DP-ALLOC-6",
     "A device can be allocated again",
-    rule="nobody tells a plugin that a device is free again: there is no call for it, so it must not keep accounts",
-    how=f"{_HOW} twice with the same id",
+    rule="no call reports that a device is free again, so a plugin must not track allocations itself",
+    how=f"{_HOW} twice with the same ID",
 )
 @every_plugin
 async def again(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
@@ -158,25 +162,25 @@ async def again(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     try:
         after = await plugin.allocate(ids)
     except PluginError as e:
-        return Failed(f"{ids[0]} was allocated before and cannot be allocated again: {e.message}")
+        return Failed(f"{ids[0]} was allocated once, and allocating it again failed: {e.message}")
     if [_sorted(one) for one in before.container_responses] != [_sorted(one) for one in after.container_responses]:
         return Warned(
-            f"the second answer for {ids[0]} is not the first one; a restarted container would get something else"
+            f"the second response for {ids[0]} differs from the first: a restarted container would get something else"
         )
     return Passed()
 
 
 @checks.add(
     "DP-ALLOC-7",
-    "Several pods may be allocated at once",
-    rule="calls may overlap; each gets the answer to what it asked",
-    how=f"{_HOW} many times at once with different ids; compare with the answers to each alone",
+    "Concurrent calls of Allocate do not affect each other",
+    rule="calls may overlap, and each returns the response to its own request",
+    how=f"{_HOW} many times concurrently with different IDs; compare with the responses to each alone",
 )
 @every_plugin
 async def at_once(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     began = anyio.current_time()
     alone = await _grants(rig, plugin)
-    times = 4 if anyio.current_time() - began < 1.0 else 1  # it may answer one after the other
+    times = 4 if anyio.current_time() - began < 1.0 else 1  # a slow plugin may answer one call after the other
     wrong: list[str] = []
 
     async def ask(id: str) -> None:
@@ -186,25 +190,25 @@ async def at_once(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
             wrong.append(f"{id}: {e.message}")
             return
         if [_sorted(one) for one in answer.container_responses] != [_sorted(alone[id])]:
-            wrong.append(f"{id}: the answer is another one than when it is asked for alone")
+            wrong.append(f"{id}: the response differs from that to a single call")
 
     async with anyio.create_task_group() as tasks:
         for id in list(alone) * times:
             tasks.start_soon(ask, id)
-    return Failed(f"{len(wrong)} of {times * len(alone)} calls at once went wrong; {wrong[0]}") if wrong else Passed()
+    return Failed(f"{len(wrong)} of {times * len(alone)} concurrent calls failed; {wrong[0]}") if wrong else Passed()
 
 
 @checks.add(
     "DP-ALLOC-8",
-    "Environment variables have names",
-    rule="ContainerAllocateResponse.envs goes into the container's environment, as name=value",
-    how=f"{_HOW}, and look at envs",
+    "Environment variables have valid names",
+    rule="ContainerAllocateResponse.envs is added to the container's environment, as name=value",
+    how=f"{_HOW}, and check envs",
 )
 @every_plugin
 async def environment(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     granted = await _grants(rig, plugin)
     return _first(
-        f"{id}: environment variable {name!r}: {'; '.join(env_var_name(name)) or 'its value has a zero byte'}"
+        f"{id}: environment variable {name!r}: {'; '.join(env_var_name(name)) or 'its value contains a zero byte'}"
         for id, answer in granted.items()
         for name, value in sorted(answer.envs.items())
         if env_var_name(name) or "\0" in value
@@ -213,9 +217,9 @@ async def environment(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
 
 @checks.add(
     "DP-ALLOC-9",
-    "Device nodes are devices of this host",
-    rule="DeviceSpec names an existing device, with absolute paths and permissions of r, w and m",
-    how=f"{_HOW}, and look at devices",
+    "Device nodes exist on this host",
+    rule="DeviceSpec names an existing device, with absolute paths and permissions from r, w and m",
+    how=f"{_HOW}, and check devices",
 )
 @every_plugin
 async def device_nodes(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
@@ -229,9 +233,9 @@ async def device_nodes(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
 
 @checks.add(
     "DP-ALLOC-10",
-    "Mounts are of paths that exist on this host",
-    rule="Mount.host_path is mounted into the container; if it does not exist no container starts",
-    how=f"{_HOW}, and look at mounts",
+    "Mounted paths exist on this host",
+    rule="Mount.host_path is mounted into the container; if it does not exist, the container does not start",
+    how=f"{_HOW}, and check mounts",
 )
 @every_plugin
 async def mounts(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
@@ -245,10 +249,10 @@ async def mounts(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
 
 @checks.add(
     "DP-ALLOC-11",
-    "One path in the container is one thing",
-    rule="of several mounts or devices with one path in the container the kubelet takes the first, drops the rest",
+    "Container paths are unique",
+    rule="of several mounts or devices with the same container path the kubelet uses the first and drops the rest",
     source=sources.DEVICE_MANAGER,
-    how=f"{_HOW} with all ids of its list, and look for paths that come twice",
+    how=f"{_HOW} with all IDs from its list, and look for duplicate container paths",
 )
 @every_plugin
 async def no_conflicts(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
@@ -259,7 +263,7 @@ async def no_conflicts(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
             for part in parts:
                 other = seen.setdefault(part.container_path, part.host_path)
                 if other != part.host_path:
-                    return Failed(f"{kind} {part.container_path} in the container is both {other} and {part.host_path}")
+                    return Failed(f"{kind} {part.container_path} in the container maps to {other} and {part.host_path}")
     return Passed()
 
 
@@ -267,7 +271,7 @@ async def no_conflicts(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     "DP-ALLOC-12",
     "CDI devices have fully qualified names",
     rule="CDIDevice.name is vendor.com/class=name: CDIDevice",
-    how=f"{_HOW}, and look at cdi_devices",
+    how=f"{_HOW}, and check cdi_devices",
 )
 @every_plugin
 async def cdi_device_names(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
@@ -281,8 +285,8 @@ async def cdi_device_names(rig: DevicePluginRig, plugin: PluginClient) -> Outcom
 
 @checks.add(
     "DP-ALLOC-13",
-    "CDI devices are in CDI specs of this host",
-    rule="the runtime looks a CDI device up in the specs of its directories; one that is not there stops the container",
+    "CDI devices are defined in CDI specs on this host",
+    rule="the runtime looks up CDI devices in the specs on the host; without one, the container does not start",
     source=sources.CDI,
     how=f"{_HOW}, and look for each of cdi_devices in /etc/cdi and /var/run/cdi",
 )
@@ -295,8 +299,8 @@ async def cdi_devices(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
 
 @checks.add(
     "DP-ALLOC-14",
-    "CDI specs name devices of this host",
-    rule="a CDI spec's device nodes and mounts are given to the container by their paths on the host",
+    "Paths in CDI specs exist on this host",
+    rule="the device nodes and mounts of a CDI spec are passed to the container by their paths on the host",
     source=sources.CDI,
     how=f"{_HOW}, and look up the containerEdits of each of cdi_devices",
 )
@@ -315,9 +319,9 @@ async def cdi_edits(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
 
 @checks.add(
     "DP-ALLOC-15",
-    "Annotations have keys of annotations",
-    rule="ContainerAllocateResponse.annotations are handed to the runtime with the container",
-    how=f"{_HOW}, and look at annotations",
+    "Annotations have valid keys",
+    rule="ContainerAllocateResponse.annotations are passed to the runtime with the container",
+    how=f"{_HOW}, and check annotations",
 )
 @every_plugin
 async def annotations(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
@@ -332,33 +336,33 @@ async def annotations(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
 
 @checks.add(
     "DP-ALLOC-16",
-    "Different devices are told apart",
-    rule="the answer is all that a container learns of its devices: the same for two means that it gets the same one",
+    "Different devices get different responses",
+    rule="a container knows its devices only from the response: if two are equal, it cannot tell the devices apart",
     source=sources.PRACTICE,
-    how=f"{_HOW} with each id alone, and compare the answers",
+    how=f"{_HOW} with each ID alone, and compare the responses",
 )
 @every_plugin
-async def told_apart(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
+async def distinct(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     await plugin.healthy(2)
     granted = await _grants(rig, plugin)
     different = {str(_sorted(answer)) for answer in granted.values()}
     if len(different) == 1:
-        same = f"all {len(granted)} devices that were tried are answered with the same"
-        return Warned(f"{same}: {' '.join(str(next(iter(granted.values()))).split())[:200] or 'nothing'}")
+        content = " ".join(str(next(iter(granted.values()))).split())[:200] or "an empty response"
+        return Warned(f"all {len(granted)} devices that were tried have the same response: {content}")
     return Passed()
 
 
 @checks.add(
     "DP-ALLOC-17",
-    "Its answers have at most 4 MiB",
-    rule="gRPC receives at most 4 MiB by default: a longer answer is an error for the kubelet, and the pod fails",
+    "A response is at most 4 MiB",
+    rule="gRPC receives at most 4 MiB by default: a longer response is an error for the kubelet, and the pod fails",
     source=sources.GRPC,
-    how=f"{_HOW} with all ids of its list; add up the bytes of the answer",
+    how=f"{_HOW} with all IDs from its list; add up the bytes of the response",
 )
 @every_plugin
 async def answer_size(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     ids = await plugin.healthy()
-    return wire.fits(await plugin.allocate(ids), f"the answer for all {len(ids)} devices")
+    return wire.fits(await plugin.allocate(ids), f"the response for all {len(ids)} devices")
 
 
 def _of(id: str, problem: str) -> str:
@@ -368,12 +372,12 @@ def _of(id: str, problem: str) -> str:
 def _cdi(granted: dict[str, Answer]) -> list[tuple[str, str]]:
     found = [(id, device.name) for id, answer in granted.items() for device in answer.cdi_devices]
     if not found:
-        raise CannotTell("it does not give CDI devices")
+        raise CannotTell("the responses contain no CDI devices")
     return found
 
 
 def _sorted(answer: Answer) -> Sequence[object]:
-    """Without the order of its parts, which means nothing."""
+    """Return a comparable form of a response, without the order of its parts, which has no meaning."""
     parts = (answer.mounts, answer.devices, answer.cdi_devices)
     return (
         dict(answer.envs),

@@ -1,4 +1,4 @@
-"""Calls that do not go as they should: cancelled, cut off, not understood."""
+"""Calls that go wrong: cancelled, disconnected or malformed ones."""
 
 from contextlib import suppress
 from functools import partial
@@ -18,7 +18,7 @@ checks = Checks[DevicePluginRig](sources.GRPC)
 
 
 async def _still_good(rig: DevicePluginRig, plugin: PluginClient, after: str) -> Outcome:
-    """Whether it answers as before."""
+    """Check that the plugin answers as before."""
     ids = await plugin.healthy()
     try:
         await plugin.options()
@@ -26,15 +26,15 @@ async def _still_good(rig: DevicePluginRig, plugin: PluginClient, after: str) ->
     except PluginError as e:
         return Failed(f"after {after}: {e.message}; {rig.trouble}".rstrip("; "))
     if plugin.watch.ended:
-        return Failed(f"after {after} its stream ended: {plugin.watch.ended}")
+        return Failed(f"after {after} ListAndWatch ended: {plugin.watch.ended}")
     return Passed()
 
 
 @checks.add(
     "DP-CALL-1",
-    "A cancelled call does no harm",
-    rule="the kubelet cancels calls when it ends or a pod goes; the plugin forgets them and answers the next",
-    how="call Allocate and cancel it at once, many times; then call it once more",
+    "Cancelled calls do no harm",
+    rule="the kubelet cancels calls when it exits or a pod is deleted; the plugin must still answer the next call",
+    how="call Allocate and cancel the call at once, many times; then call it once more",
 )
 @every_plugin
 async def cancelled(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
@@ -43,13 +43,13 @@ async def cancelled(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     for moment in moments(took, 30, rig.dice):
         with anyio.move_on_after(moment):
             await plugin.allocate(ids)
-    return await _still_good(rig, plugin, "calls of Allocate that were cancelled")
+    return await _still_good(rig, plugin, "cancelled calls of Allocate")
 
 
 @checks.add(
     "DP-CALL-2",
-    "A connection that breaks does no harm",
-    rule="a kubelet that is killed takes its connections with it, in the middle of any call",
+    "Broken connections do no harm",
+    rule="a kubelet may be killed, and its connections closed, in the middle of any call",
     how="call Allocate and ListAndWatch, close the connection at once, many times; then call from another",
 )
 @every_plugin
@@ -66,7 +66,7 @@ async def cut_off(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
             tasks.start_soon(_cut_off, other, ids)
             await anyio.sleep(moment)
             tasks.cancel_scope.cancel()
-    return await _still_good(rig, plugin, "connections that were closed in the middle of calls")
+    return await _still_good(rig, plugin, "connections closed in the middle of calls")
 
 
 async def _cut_off(plugin: PluginClient, ids: list[str]) -> None:
@@ -76,9 +76,9 @@ async def _cut_off(plugin: PluginClient, ids: list[str]) -> None:
 
 @checks.add(
     "DP-CALL-3",
-    "What it does not understand it refuses",
-    rule="a message that is no protobuf is an error of gRPC, and not the end of the plugin",
-    how="send bytes that are no protobuf as an AllocateRequest",
+    "Malformed requests are rejected",
+    rule="a message that is not valid protobuf causes a gRPC error, and the plugin goes on",
+    how="send bytes that are not valid protobuf as an AllocateRequest",
 )
 @every_plugin
 async def garbage(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
@@ -87,8 +87,8 @@ async def garbage(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
 
 @checks.add(
     "DP-CALL-4",
-    "A method that it does not have is unimplemented",
-    rule="newer kubelets may call newer methods: UNIMPLEMENTED tells them that a plugin is older",
+    "Unknown methods are unimplemented",
+    rule="newer kubelets may call newer methods: UNIMPLEMENTED tells them that the plugin is older",
     how="call /v1beta1.DevicePlugin/NoSuchMethod on its socket",
 )
 @every_plugin
@@ -98,10 +98,10 @@ async def no_such_method(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
 
 @checks.add(
     "DP-CALL-5",
-    "Its answers are those of v1beta1",
-    rule="v1beta1 messages are known: a field that is not in them is read by nobody, and mostly another API's",
+    "Responses contain only fields of v1beta1",
+    rule="the kubelet ignores fields that are not in v1beta1; they usually belong to another API",
     source=sources.DEVICE_PLUGIN_API,
-    how="decode its answers with `protoc --decode` and look for fields without a name",
+    how="decode the responses with `protoc --decode` and look for fields without a name",
 )
 @every_plugin
 async def known_fields(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
@@ -113,10 +113,10 @@ async def known_fields(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
 
 @checks.add(
     "DP-CALL-6",
-    "Many calls leave nothing behind",
-    rule="a plugin outlives many pods; what it keeps for each call is lost until it cannot go on",
+    "Calls do not leak resources",
+    rule="a plugin outlives many pods; whatever it keeps for each call adds up until it fails",
     source=sources.PRACTICE,
-    how="call Allocate some hundred times and look at /proc/PID/fd and /proc/PID/task",
+    how="call Allocate some hundred times and compare /proc/PID/fd and /proc/PID/task",
     fresh=True,
 )
 @every_plugin
@@ -132,10 +132,10 @@ async def no_leaks(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
 
 @checks.add(
     "DP-CALL-7",
-    "It does not fill the disk with its log",
-    rule="a node has many plugins and one disk: what is written while nothing happens is written for ever",
+    "The log does not fill the disk",
+    rule="a node has many plugins and one disk: log output while nothing happens never stops growing",
     source=sources.PRACTICE,
-    how="start it and look at how much it writes",
+    how="start the plugin and measure how much it writes",
 )
 async def quiet_log(rig: DevicePluginRig) -> Outcome:
     return await leaks.quiet_log(rig, rig.settings.quiet)

@@ -1,4 +1,4 @@
-"""What a plugin sends on ListAndWatch when its devices change. The user says how to make them change (`--change`)."""
+"""The device lists that a plugin sends when its devices change, which the command of `--change` causes."""
 
 import anyio
 
@@ -11,8 +11,8 @@ from devlet.sanity.rig_device_plugin import DevicePluginRig
 
 checks = Checks[DevicePluginRig](sources.DEVICE_PLUGIN_API)
 
-_HOW = "call /v1beta1.DevicePlugin/ListAndWatch on its socket, make its devices change, and print what comes"
-_TRIED = 16  # devices, of many that come at once
+_HOW = "call /v1beta1.DevicePlugin/ListAndWatch on its socket, change its devices, and print the responses"
+_TRIED = 16  # devices, if many are added at once
 
 
 def _state(watch: DeviceListWatch) -> set[tuple[str, str]]:
@@ -20,21 +20,21 @@ def _state(watch: DeviceListWatch) -> set[tuple[str, str]]:
 
 
 async def _changed(rig: DevicePluginRig, streams: list[DeviceListWatch]) -> DeviceListWatch | None:
-    """Make the devices change; the stream on which this is told first. A change is that of one resource, and which one
-    is not known."""
+    """Change the devices and return the first stream that reports it. The change affects one resource, but it is not
+    known which one."""
     before = [_state(stream) for stream in streams]
-    told: list[DeviceListWatch] = []
+    reported: list[DeviceListWatch] = []
     await rig.change_devices()
     async with anyio.create_task_group() as tasks:
 
         async def listen(stream: DeviceListWatch, known: set[tuple[str, str]]) -> None:
             if await stream.until(lambda watch: _state(watch) != known, rig.settings.wait):
-                told.append(stream)
+                reported.append(stream)
                 tasks.cancel_scope.cancel()
 
         for stream, known in zip(streams, before, strict=True):
             tasks.start_soon(listen, stream, known)
-    return told[0] if told else None
+    return reported[0] if reported else None
 
 
 async def _started(plugins: list[PluginClient]) -> list[DeviceListWatch]:
@@ -49,25 +49,25 @@ async def _another(rig: DevicePluginRig, plugin: PluginClient) -> DeviceListWatc
     return stream
 
 
-def _untold(rig: DevicePluginRig, when: str = "the devices were changed") -> Failed:
-    return Failed(f"{when}, and in {rig.settings.wait:g} s no other list came")
+def _unreported(rig: DevicePluginRig, when: str = "after the devices changed") -> Failed:
+    return Failed(f"{when}, no new list was sent within {rig.settings.wait:g} s")
 
 
 @checks.add(
     "DP-CHANGE-1",
-    "A change of its devices is told",
-    rule="whenever a device changes or goes ListAndWatch returns the new list: ListAndWatch",
+    "A change of devices is reported",
+    rule="whenever a device changes or disappears, ListAndWatch returns the new list: ListAndWatch",
     how=_HOW,
     fresh=True,
 )
-async def told(rig: DevicePluginRig) -> Outcome:
+async def reported(rig: DevicePluginRig) -> Outcome:
     streams = await _started(rig.plugins)
-    return Passed() if await _changed(rig, streams) else _untold(rig)
+    return Passed() if await _changed(rig, streams) else _unreported(rig)
 
 
 @checks.add(
     "DP-CHANGE-2",
-    "A change is told by the whole list",
+    "A change is reported as the whole list",
     rule="ListAndWatchResponse is always the full list, never a difference",
     how=f"{_HOW}; compare it with the first list of a new stream",
     fresh=True,
@@ -76,21 +76,21 @@ async def whole_list(rig: DevicePluginRig) -> Outcome:
     plugins = rig.plugins
     first = await _changed(rig, await _started(plugins))
     if first is None:
-        return _untold(rig)
+        return _unreported(rig)
     fresh = await _another(rig, next(plugin for plugin in plugins if plugin.watch is first))
     fresh.close()
     if _state(fresh) != _state(first):
         was, now = sorted(_state(first)), sorted(_state(fresh))
-        return Failed(f"after a change an open stream has {was[:8]}, a new one {now[:8]}")
+        return Failed(f"after a change an open stream was sent {was[:8]}, but a new stream {now[:8]}")
     return Passed()
 
 
 @checks.add(
     "DP-CHANGE-3",
-    "A change is told on every stream",
-    rule="each ListAndWatch returns the new list; two may be open while a kubelet is replaced",
+    "A change is reported on every stream",
+    rule="each ListAndWatch returns the new list; two streams may be open while a kubelet is replaced",
     source=sources.DEVICE_MANAGER,
-    how=f"{_HOW}; do so with two clients",
+    how=f"{_HOW}; use two clients",
     fresh=True,
 )
 async def on_every_stream(rig: DevicePluginRig) -> Outcome:
@@ -101,20 +101,20 @@ async def on_every_stream(rig: DevicePluginRig) -> Outcome:
     before = {stream: _state(stream) for stream in twins}
     first = await _changed(rig, list(twins))
     if first is None:
-        return _untold(rig)
+        return _unreported(rig)
     twin = twins[first]
     if await twin.until(lambda watch: _state(watch) != before[twin], rig.settings.wait):
         return Passed()
     which = "older" if twin in older else "newer"
-    return Failed(f"of two open streams the {which} was not told of a change within {rig.settings.wait:g} s")
+    return Failed(f"of two open streams, the {which} one did not report a change within {rig.settings.wait:g} s")
 
 
 @checks.add(
     "DP-CHANGE-4",
-    "A change is told after a stream was closed",
-    rule="a closed stream is nobody's: it must not take the changes that are meant for the stream that is open",
+    "A change is reported after a stream was closed",
+    rule="a closed stream must not consume changes that are meant for the open stream",
     source=sources.DEVICE_MANAGER,
-    how="call ListAndWatch and end the call; call it again, make the devices change, and print what comes",
+    how="call ListAndWatch and end the call; call it again, change the devices, and print the responses",
     fresh=True,
 )
 async def after_closed_streams(rig: DevicePluginRig) -> Outcome:
@@ -124,15 +124,15 @@ async def after_closed_streams(rig: DevicePluginRig) -> Outcome:
     streams = [await _another(rig, plugin) for plugin in plugins]
     if await _changed(rig, streams):
         return Passed()
-    return _untold(rig, "a stream was closed, another one opened, and the devices changed")
+    return _unreported(rig, "after a stream was closed, another one opened and the devices changed")
 
 
 @checks.add(
     "DP-CHANGE-5",
-    "A change is told to a kubelet that was restarted",
-    rule="the kubelet has one open stream, that of its newest registration: changes are to be told there",
+    "A change is reported after a kubelet restart",
+    rule="the kubelet has one open stream, that of its newest registration, and needs the changes there",
     source=sources.DEVICE_MANAGER,
-    how="stop the kubelet, remove the sockets, serve kubelet.sock anew; open ListAndWatch, make a change",
+    how="stop the kubelet, remove the sockets, serve kubelet.sock again; open ListAndWatch, change the devices",
     fresh=True,
 )
 async def after_restart(rig: DevicePluginRig) -> Outcome:
@@ -141,40 +141,40 @@ async def after_restart(rig: DevicePluginRig) -> Outcome:
     await _started(rig.plugins)
     await rig.restart_kubelet()
     if not await rig.ready_again(resources, before):
-        raise CannotTell("it did not register again")
+        raise CannotTell("the plugin did not register again: see DP-AGAIN-1")
     await rig.kubelet.registrations.settle(rig.settings.settle)
     if await _changed(rig, await _started(rig.plugins)):
         return Passed()
-    return _untold(rig, "the kubelet was restarted and the devices changed")
+    return _unreported(rig, "after the kubelet was restarted and the devices changed")
 
 
 @checks.add(
     "DP-CHANGE-6",
-    "A device that is new can be allocated",
-    rule="Allocate is called with any id that the newest list has as Healthy: Allocate",
-    how=f"{_HOW}; call Allocate with an id that was not there before",
+    "A new device can be allocated",
+    rule="Allocate is called with any ID that is Healthy in the newest list: Allocate",
+    how=f"{_HOW}; call Allocate with an ID that was not listed before",
     fresh=True,
 )
 async def new_device(rig: DevicePluginRig) -> Outcome:
     plugin, new = await _come(rig)
     if not new:
-        plugin, new = await _come(rig)  # what went the first time may come the second
+        plugin, new = await _come(rig)  # devices removed by the first change may come back with the second
     if not new:
-        raise CannotTell("its devices changed, and none came that is healthy")
+        raise CannotTell("the devices changed, but no healthy device was added")
     for id in new[:_TRIED]:
         try:
             await plugin.allocate([id])
         except PluginError as e:
-            return Failed(f"{id} is new and healthy: {e.message}")
+            return Failed(f"{id} is new and healthy, but allocating it failed: {e.message}")
     return Passed()
 
 
 async def _come(rig: DevicePluginRig) -> tuple[PluginClient, list[str]]:
-    """Devices that are healthy after a change, and were not before. CannotTell if it is not told."""
+    """Change the devices and return those that became healthy. Raises CannotTell if no change is reported."""
     streams = {plugin.watch: plugin for plugin in rig.plugins}
     before = {stream: _state(stream) for stream in await _started(rig.plugins)}
     first = await _changed(rig, list(streams))
     if first is None:
-        raise CannotTell("a change of its devices is not told: see DP-CHANGE-1")
+        raise CannotTell("a change of devices is not reported: see DP-CHANGE-1")
     new = {id for id, health in _state(first) - before[first] if health == "Healthy"}
     return streams[first], sorted(new)

@@ -1,4 +1,4 @@
-"""A plugin that is killed between two calls, or in the middle of one, and started again."""
+"""A plugin that is killed between calls, or during one, and started again."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -13,14 +13,14 @@ from devlet.sanity.rig_device_plugin import DevicePluginRig
 
 checks = Checks[DevicePluginRig](sources.POD_LIFE)
 
-_RULE = "a pod may be killed at any time; its container is started again, and finds what it left behind"
+_RULE = "a pod may be killed at any time; its container is restarted and finds what the killed one left behind"
 _AGAIN = "start it again and wait for Register"
-_CALLERS = 8  # one after the other, so that calls are always under way
+_CALLERS = 8  # started one after the other, so that a call is always in progress
 _KILLS = 3
 
 
 async def _killed(rig: DevicePluginRig) -> Outcome | None:
-    """Kill it, start it, wait for it. An outcome if it does not come back."""
+    """Kill and restart the plugin and wait until it is registered. Return an outcome if it does not come back."""
     resources, before = rig.resources, rig.kubelet.count
     await rig.driver.kill()
     stale = [path.name for path in rig.leftovers()]
@@ -29,13 +29,13 @@ async def _killed(rig: DevicePluginRig) -> Outcome | None:
         await rig.kubelet.registrations.settle(rig.settings.settle)
         return None
     left = f", with {', '.join(stale)} left over" if stale else ""
-    return Failed(f"it was killed and started again{left}, and was not registered within {rig.settings.wait:g} s")
+    return Failed(f"killed and started again{left}, the plugin did not register within {rig.settings.wait:g} s")
 
 
 @checks.add(
     "DP-KILL-1",
-    "It registers again after it was killed",
-    rule=f"{_RULE}: a socket without a listener, above all",
+    "The plugin registers again after it was killed",
+    rule=f"{_RULE}, such as a socket without a listener",
     how=f"kill -9 it; its socket stays; {_AGAIN}",
     fresh=True,
 )
@@ -45,29 +45,29 @@ async def killed(rig: DevicePluginRig) -> Outcome:
 
 @checks.add(
     "DP-KILL-2",
-    "It has the same devices after it was killed",
-    rule="the kubelet remembers devices by their ids: with another id it is another device, and its pod has lost it",
+    "Device IDs stay the same after the plugin was killed",
+    rule="the kubelet identifies devices by ID: with a new ID it is another device, and its pod has lost the old one",
     source=sources.DEVICE_MANAGER,
-    how=f"kill -9 it; {_AGAIN}; compare the ids of its lists",
+    how=f"kill -9 it; {_AGAIN}; compare the IDs in its lists",
     fresh=True,
 )
 async def same_ids(rig: DevicePluginRig) -> Outcome:
     before = {plugin.resource: {device.ID for device in await plugin.devices()} for plugin in rig.plugins}
     if await _killed(rig):
-        raise CannotTell("it did not register again after it was killed")
+        raise CannotTell("the plugin did not register again after it was killed: see DP-KILL-1")
     for resource, ids in before.items():
         now = {device.ID for device in await rig.plugin(resource).devices()}
         if now != ids:
-            return Failed(f"{resource} had {sorted(ids)[:5]}, and after it was started again {sorted(now)[:5]}")
+            return Failed(f"{resource} had {sorted(ids)[:5]} before the restart, and {sorted(now)[:5]} after it")
     return Passed()
 
 
 @checks.add(
     "DP-KILL-3",
-    "It allocates again what it had allocated when it was killed",
-    rule="the kubelet allocates a device again for another container, whatever the plugin knew of the one before",
+    "Allocated devices can be allocated again after the plugin was killed",
+    rule="the kubelet allocates a device again for another container, whatever the plugin knew before",
     source=sources.DEVICE_MANAGER,
-    how=f"call Allocate, kill -9 it after the answer, {_AGAIN}; call Allocate with the same ids",
+    how=f"call Allocate, kill -9 it after the response, {_AGAIN}; call Allocate with the same IDs",
     fresh=True,
 )
 async def after_allocate(rig: DevicePluginRig) -> Outcome:
@@ -79,9 +79,9 @@ async def after_allocate(rig: DevicePluginRig) -> Outcome:
 
 @checks.add(
     "DP-KILL-4",
-    "It survives being killed during Allocate",
-    rule=f"{_RULE}, half-finished files included",
-    how=f"call Allocate, kill -9 it before the answer, {_AGAIN}; call Allocate with the same ids",
+    "The plugin survives being killed during Allocate",
+    rule=f"{_RULE}, such as half-written files",
+    how=f"call Allocate, kill -9 it before the response, {_AGAIN}; call Allocate with the same IDs",
     fresh=True,
 )
 async def during_allocate(rig: DevicePluginRig) -> Outcome:
@@ -111,16 +111,16 @@ async def during_allocate(rig: DevicePluginRig) -> Outcome:
 
 @checks.add(
     "DP-KILL-5",
-    "It survives being killed before a container starts",
-    rule="PreStartContainer may be the first call to a plugin that was started again, long after Allocate",
+    "The plugin survives being killed before a container starts",
+    rule="PreStartContainer may be the first call to a restarted plugin, long after Allocate",
     source=sources.DEVICE_PLUGIN_API,
-    how=f"call Allocate, kill -9 it, {_AGAIN}; call PreStartContainer with the same ids",
+    how=f"call Allocate, kill -9 it, {_AGAIN}; call PreStartContainer with the same IDs",
     fresh=True,
 )
 async def before_pre_start(rig: DevicePluginRig) -> Outcome:
     wanting = [plugin for plugin in rig.plugins if (await plugin.options()).pre_start_required]
     if not wanting:
-        raise CannotTell("it does not require PreStartContainer")
+        raise CannotTell("the plugin does not require PreStartContainer")
     ids = {plugin.resource: (await plugin.healthy())[:1] for plugin in wanting}
     for plugin in wanting:
         await plugin.allocate(ids[plugin.resource])
@@ -130,7 +130,7 @@ async def before_pre_start(rig: DevicePluginRig) -> Outcome:
         try:
             await rig.plugin(resource).pre_start(wanted)
         except PluginError as e:
-            return Failed(f"{wanted[0]} was allocated before it was killed; {e.message}")
+            return Failed(f"{wanted[0]} was allocated before the kill; PreStartContainer after it failed: {e.message}")
     return Passed()
 
 
@@ -138,7 +138,7 @@ async def _with_devices(rig: DevicePluginRig) -> PluginClient:
     for plugin in rig.plugins:
         if any(device.health == "Healthy" for device in await plugin.devices()):
             return plugin
-    raise CannotTell("none of its devices is healthy")
+    raise CannotTell("the plugin has no healthy devices")
 
 
 async def _interrupted(
@@ -152,5 +152,5 @@ async def _interrupted(
     try:
         await rig.plugin(plugin.resource).allocate(ids)
     except PluginError as e:
-        return Failed(f"it was killed {when} and started again; then {e.message}")
+        return Failed(f"killed {when} and started again, the plugin fails to allocate: {e.message}")
     return Passed()

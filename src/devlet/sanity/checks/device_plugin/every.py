@@ -1,4 +1,4 @@
-"""A check of one plugin, made into a check of all that a driver has registered."""
+"""Runs a check of one plugin on all plugins that a driver has registered."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import wraps
@@ -16,7 +16,7 @@ _BADNESS = (Skipped, Passed, Warned, Failed)
 def every_plugin(
     check: Callable[[DevicePluginRig, PluginClient], Awaitable[Outcome]],
 ) -> Callable[[DevicePluginRig], Awaitable[Outcome]]:
-    """The worst outcome counts, and says of which resource it is if there are several."""
+    """Return a check whose outcome is the worst one, with the name of the resource if there are several."""
 
     @wraps(check)
     async def run(rig: DevicePluginRig) -> Outcome:

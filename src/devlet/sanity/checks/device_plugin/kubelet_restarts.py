@@ -1,4 +1,4 @@
-"""What a plugin does when the kubelet is restarted: its socket is removed, and kubelet.sock is another one."""
+"""Restarts of the kubelet, which removes the plugin's socket and creates a new kubelet.sock."""
 
 import anyio
 
@@ -9,18 +9,18 @@ from devlet.sanity.rig_device_plugin import DevicePluginRig
 
 checks = Checks[DevicePluginRig](sources.DEVICE_PLUGINS)
 
-_RULE = "a kubelet that starts removes all sockets of the directory; plugins notice that, or the new kubelet.sock, and"
-_HOW = "stop the kubelet, remove the sockets in device-plugins, serve kubelet.sock anew, and wait for Register"
+_RULE = "a starting kubelet removes all sockets in the directory; plugins notice this, or the new kubelet.sock, and"
+_HOW = "stop the kubelet, remove the sockets in device-plugins, serve kubelet.sock again, and wait for Register"
 
 
 def _needs_directory(rig: DevicePluginRig) -> None:
     if rig.by_registry:
-        raise CannotTell("it is found in the registry directory, which a kubelet does not clear")
+        raise CannotTell("the plugin is found in the registry directory, which a kubelet does not clear")
 
 
 @checks.add(
     "DP-AGAIN-1",
-    "It registers again after the kubelet was restarted",
+    "The plugin registers again after a kubelet restart",
     rule=f"{_RULE} register again: Registration",
     how=_HOW,
     fresh=True,
@@ -30,16 +30,18 @@ async def again(rig: DevicePluginRig) -> Outcome:
     resources, before = rig.resources, rig.kubelet.count
     await rig.restart_kubelet()
     if not await rig.ready_again(resources, before):
-        return Failed(f"{_missing(rig, resources)} was not registered again within {rig.settings.wait:g} s")
+        return Failed(
+            f"after a kubelet restart {_missing(rig, resources)} was not registered within {rig.settings.wait:g} s"
+        )
     return Passed()
 
 
 @checks.add(
     "DP-AGAIN-2",
-    "It is complete again after the kubelet was restarted",
+    "All devices are listed again after a kubelet restart",
     rule="the first list after a registration replaces all that the kubelet knew: pods keep only listed devices",
     source=sources.DEVICE_MANAGER,
-    how=f"{_HOW}; compare the ids that ListAndWatch sends with those from before",
+    how=f"{_HOW}; compare the IDs from ListAndWatch with the earlier ones",
     fresh=True,
 )
 async def same_devices(rig: DevicePluginRig) -> Outcome:
@@ -48,19 +50,19 @@ async def same_devices(rig: DevicePluginRig) -> Outcome:
     ids = {name: {device.ID for device in await rig.plugin(name).devices()} for name in resources}
     await rig.restart_kubelet()
     if not await rig.ready_again(resources, before):
-        raise CannotTell("it did not register again")
+        raise CannotTell("the plugin did not register again: see DP-AGAIN-1")
     for name in sorted(resources):
         now = {device.ID for device in await rig.plugin(name).devices()}
         if gone := ids[name] - now:
-            return Failed(f"{name}: {_some(gone)} are not listed any more, only {_some(now)}")
+            return Failed(f"{name}: {_some(gone)} are no longer listed after a kubelet restart, only {_some(now)}")
     return Passed()
 
 
 @checks.add(
     "DP-AGAIN-3",
-    "It waits for a kubelet that takes its time to come back",
-    rule=f"{_RULE} register again; between the two the kubelet may take any time",
-    how="stop the kubelet, remove the sockets, wait some seconds, serve kubelet.sock, and wait for Register",
+    "The plugin waits for a kubelet that comes back late",
+    rule=f"{_RULE} register again; the kubelet may be away for any length of time",
+    how="stop the kubelet, remove the sockets, wait a few seconds, serve kubelet.sock, and wait for Register",
     fresh=True,
 )
 async def late_kubelet(rig: DevicePluginRig) -> Outcome:
@@ -69,7 +71,7 @@ async def late_kubelet(rig: DevicePluginRig) -> Outcome:
     await rig.restart_kubelet(late=rig.settings.late)
     if not await rig.ready_again(resources, before):
         missed = (
-            f"kubelet.sock was away for {rig.settings.late:g} s; then {_missing(rig, resources)} was not registered"
+            f"kubelet.sock was gone for {rig.settings.late:g} s; then {_missing(rig, resources)} was not registered"
         )
         return Failed(f"{missed} within {rig.settings.wait:g} s")
     return Passed()
@@ -77,9 +79,9 @@ async def late_kubelet(rig: DevicePluginRig) -> Outcome:
 
 @checks.add(
     "DP-AGAIN-4",
-    "It registers after each of several restarts",
+    "The plugin registers after each of several kubelet restarts",
     rule=f"{_RULE} register again, every time",
-    how=f"{_HOW}; do it three times",
+    how=f"{_HOW}; repeat this three times",
     fresh=True,
 )
 async def again_and_again(rig: DevicePluginRig) -> Outcome:
@@ -89,15 +91,17 @@ async def again_and_again(rig: DevicePluginRig) -> Outcome:
         before = rig.kubelet.count
         await rig.restart_kubelet()
         if not await rig.ready_again(resources, before):
-            return Failed(f"it did not register after restart {number} of the kubelet, within {rig.settings.wait:g} s")
+            return Failed(
+                f"after restart {number} of the kubelet the plugin did not register within {rig.settings.wait:g} s"
+            )
     return Passed()
 
 
 @checks.add(
     "DP-AGAIN-5",
-    "It can be started before the kubelet",
-    rule="nobody orders the start of kubelet and plugins: a plugin waits for kubelet.sock, or ends and is restarted",
-    how="start it in a directory without kubelet.sock, and serve kubelet.sock some seconds later",
+    "The plugin can start before the kubelet",
+    rule="kubelet and plugins start in any order: a plugin waits for kubelet.sock, or exits and is restarted",
+    how="start it in a directory without kubelet.sock, and serve kubelet.sock a few seconds later",
     fresh=True,
 )
 async def first_of_all(rig: DevicePluginRig) -> Outcome:
@@ -113,14 +117,14 @@ async def first_of_all(rig: DevicePluginRig) -> Outcome:
     await rig.kubelet.start(clean=True)
     if not await rig.ready_again(resources, before):
         return Failed(
-            f"it was started {rig.settings.late:g} s before the kubelet, and neither registered nor ended "
+            f"started {rig.settings.late:g} s before the kubelet, the plugin neither registered nor exited "
             f"within {rig.settings.wait:g} s"
         )
     return Passed()
 
 
 def _missing(rig: DevicePluginRig, resources: set[str]) -> str:
-    return " and ".join(sorted(resources - set(rig.kubelet.plugins))) or "it"
+    return " and ".join(sorted(resources - set(rig.kubelet.plugins))) or "the plugin"
 
 
 def _some(ids: set[str]) -> str:

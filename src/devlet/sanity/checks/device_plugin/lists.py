@@ -1,4 +1,4 @@
-"""What a plugin sends on ListAndWatch while nothing changes."""
+"""The device lists that a plugin sends on ListAndWatch while nothing changes."""
 
 from collections import Counter
 from functools import partial
@@ -18,10 +18,10 @@ from devlet.wire.deviceplugin_v1beta1 import api_pb2 as pb
 
 checks = Checks[DevicePluginRig](sources.DEVICE_PLUGIN_API)
 
-_HOW = "call /v1beta1.DevicePlugin/ListAndWatch on its socket and print what comes"
+_HOW = "call /v1beta1.DevicePlugin/ListAndWatch on its socket and print the responses"
 _ID_LENGTH = 63
-_FLOOD = 20  # lists in a second
-_BUDGET = 20.0  # seconds, after which a slow plugin is asked no more
+_FLOOD = 20  # lists per second
+_BUDGET = 20.0  # seconds, after which no further rounds begin
 _LONGEST = 60.0  # seconds, for many long lists
 
 
@@ -31,21 +31,21 @@ def _ids(answer: pb.ListAndWatchResponse | None) -> list[str]:
 
 @checks.add(
     "DP-LIST-1",
-    "It sends its devices at once",
-    rule="ListAndWatch returns the list of devices, and again whenever it changes: the first comes without a change",
+    "The plugin sends its devices immediately",
+    rule="ListAndWatch returns the list of devices, and a new one whenever it changes: the first comes at once",
     how=_HOW,
 )
 @every_plugin
 async def at_once(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     if await plugin.watch.until(lambda watch: watch.count > 0, rig.settings.answer):
         return Passed()
-    return Failed(plugin.watch.ended or f"no list came within {rig.settings.answer:g} s")
+    return Failed(plugin.watch.ended or f"no device list was sent within {rig.settings.answer:g} s")
 
 
 @checks.add(
     "DP-LIST-2",
-    "It keeps the stream open",
-    rule="when ListAndWatch ends the kubelet takes the plugin for dead: no device of it can be allocated any more",
+    "ListAndWatch stays open",
+    rule="when ListAndWatch ends, the kubelet treats the plugin as dead and allocates none of its devices",
     source=sources.DEVICE_MANAGER,
     how=f"{_HOW}; it must not end",
 )
@@ -58,7 +58,7 @@ async def stays_open(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
 
 @checks.add(
     "DP-LIST-3",
-    "Ids have between 1 and 63 characters",
+    "Device IDs have between 1 and 63 characters",
     rule="Device.ID is unique and has at most 63 characters: Device",
     how=_HOW,
 )
@@ -66,14 +66,14 @@ async def stays_open(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
 async def id_lengths(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     for device in await plugin.devices():
         if not 1 <= len(device.ID) <= _ID_LENGTH:
-            return Failed(f"the id {device.ID!r} has {len(device.ID)} characters")
+            return Failed(f"the device ID {device.ID!r} has {len(device.ID)} characters")
     return Passed()
 
 
 @checks.add(
     "DP-LIST-4",
-    "No id is listed twice",
-    rule="Device.ID is unique; the kubelet counts one that is listed with two kinds of health as two devices",
+    "Device IDs are unique",
+    rule="Device.ID is unique; the kubelet counts an ID that is listed with both kinds of health as two devices",
     source=sources.DEVICE_MANAGER,
     how=_HOW,
 )
@@ -87,21 +87,21 @@ async def unique_ids(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
 @checks.add(
     "DP-LIST-5",
     "Health is Healthy or Unhealthy",
-    rule="Device.health is one of the two, in this spelling; the kubelet takes anything else for unhealthy",
+    rule="Device.health is spelled exactly so; the kubelet treats anything else as unhealthy",
     how=_HOW,
 )
 @every_plugin
 async def known_health(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     for device in await plugin.devices():
         if device.health not in ("Healthy", "Unhealthy"):
-            return Failed(f"the health of {device.ID} is {device.health!r}")
+            return Failed(f"the health of {device.ID} is {device.health!r}, expected Healthy or Unhealthy")
     return Passed()
 
 
 @checks.add(
     "DP-LIST-6",
-    "Its devices are near to NUMA nodes of this machine",
-    rule="TopologyInfo lists NUMA nodes; one that does not exist, such as the kernel's -1 for none, means no alignment",
+    "Devices name only NUMA nodes of this machine",
+    rule="TopologyInfo lists NUMA nodes; with one that does not exist, such as -1, the device cannot be aligned",
     source=sources.DEVICE_PLUGINS,
     how=f"{_HOW}; compare with /sys/devices/system/node",
 )
@@ -111,8 +111,8 @@ async def topology(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     for device in await plugin.devices():
         listed = [node.ID for node in device.topology.nodes]
         if wrong := [node for node in listed if node < 0 or (nodes and node not in nodes)]:
-            known = ", ".join(map(str, sorted(nodes))) or "not known"
-            return Failed(f"{device.ID} is said to be near to NUMA node {wrong[0]}; those of this machine: {known}")
+            known = ", ".join(map(str, sorted(nodes))) or "unknown"
+            return Failed(f"{device.ID} names NUMA node {wrong[0]}; this machine has: {known}")
         if len(set(listed)) < len(listed):
             return Failed(f"{device.ID} names a NUMA node twice: {listed}")
     return Passed()
@@ -120,8 +120,8 @@ async def topology(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
 
 @checks.add(
     "DP-LIST-7",
-    "A second stream gets the whole list too",
-    rule="each ListAndWatch begins with the full list: the kubelet opens a new one whenever it connects",
+    "A second stream gets the whole list",
+    rule="each ListAndWatch begins with the full list, because the kubelet opens a new one whenever it connects",
     source=sources.DEVICE_MANAGER,
     how=f"{_HOW}, in two clients at the same time",
 )
@@ -133,18 +133,18 @@ async def second_stream(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
         came = await second.until(lambda watch: watch.count > 0, rig.settings.answer)
         expected, got = _ids(plugin.watch.newest), _ids(second.newest)
         if not came:
-            return Failed(f"nothing came on a second stream: {second.ended or 'no list'}")
-        return Passed() if got == expected else Failed(f"the second stream began with {got}, the first has {expected}")
+            return Failed(f"no list was sent on a second stream{f': {second.ended}' if second.ended else ''}")
+        return Passed() if got == expected else Failed(f"the second stream began with {got}, expected {expected}")
     finally:
         second.close()
 
 
 @checks.add(
     "DP-LIST-8",
-    "A stream that is closed does not harm the others",
-    rule="connections end at any time; the plugin goes on for those that are open, and for new ones",
+    "Closing a stream does not affect other streams",
+    rule="connections may end at any time; the plugin continues to serve open and new connections",
     source=sources.DEVICE_MANAGER,
-    how=f"{_HOW}, in two clients; end one, start another",
+    how=f"{_HOW}, in two clients; stop one, start another",
 )
 @every_plugin
 async def closed_stream(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
@@ -157,16 +157,16 @@ async def closed_stream(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     third.close()
     await plugin.watch.until(lambda watch: bool(watch.ended), rig.settings.quiet)
     if plugin.watch.ended:
-        return Failed(f"a second stream was closed, and the first one ended: {plugin.watch.ended}")
+        return Failed(f"when a second stream was closed, the first one ended: {plugin.watch.ended}")
     if _ids(third.newest) != expected:
-        return Failed(f"after a stream was closed the next one began with {_ids(third.newest)}, expected {expected}")
+        return Failed(f"after a stream was closed, the next one began with {_ids(third.newest)}, expected {expected}")
     return Passed()
 
 
 @checks.add(
     "DP-LIST-9",
-    "A list has at most 4 MiB",
-    rule="gRPC receives at most 4 MiB by default; with a longer list the stream breaks, and the kubelet does not retry",
+    "A device list is at most 4 MiB",
+    rule="gRPC receives at most 4 MiB by default; a longer list breaks the stream, and the kubelet does not retry",
     source=sources.GRPC,
     how=f"{_HOW}; add up its bytes",
 )
@@ -175,14 +175,14 @@ async def list_size(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     await plugin.devices()
     if plugin.watch.size > wire.MESSAGE_MAX:
         count, size = len(await plugin.devices()), plugin.watch.size
-        return Failed(f"a list of {count} devices has {size} bytes, more than {wire.MESSAGE_MAX}")
+        return Failed(f"a list of {count} devices has {size} bytes, expected at most {wire.MESSAGE_MAX}")
     return Passed()
 
 
 @checks.add(
     "DP-LIST-10",
-    "It sends a list only when something has changed",
-    rule="ListAndWatch returns a new list when a device changes or goes; the kubelet writes a file for each that comes",
+    "A list is sent only when something has changed",
+    rule="ListAndWatch returns a new list when a device changes; the kubelet writes its checkpoint for each list",
     how=f"{_HOW} while nothing changes",
 )
 @every_plugin
@@ -192,9 +192,9 @@ async def no_flood(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     await anyio.sleep(quiet)
     more = watch.count - before
     if more > _FLOOD * quiet:
-        return Failed(f"{more} lists in {quiet:g} s, though nothing changed")
+        return Failed(f"the plugin sent {more} lists in {quiet:g} s, although nothing changed")
     if more and len({_content(each) for each in list(watch.lists)[-(more + 1) :]}) == 1:
-        return Warned(f"{more} lists in {quiet:g} s, all the same")
+        return Warned(f"the plugin sent {more} identical lists in {quiet:g} s")
     return Passed()
 
 
@@ -204,15 +204,15 @@ def _content(answer: pb.ListAndWatchResponse) -> bytes:
 
 @checks.add(
     "DP-LIST-11",
-    "Many streams at the same time all get the whole list",
-    rule="each ListAndWatch begins with the full list, also for several clients at once",
-    how=f"{_HOW}, in 40 clients that are started together",
+    "Many concurrent streams all get the whole list",
+    rule="each ListAndWatch begins with the full list, even for several clients at once",
+    how=f"{_HOW}, in 40 clients started together",
 )
 @every_plugin
 async def many_streams(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     began = anyio.current_time()
     limit = max(rig.settings.answer, 40 * await duration(partial(_open_and_close, rig, plugin, 1)))
-    for _ in range(8):  # what goes wrong here does so by chance
+    for _ in range(8):  # races show only sometimes
         if isinstance(outcome := await _together(rig, plugin, limit), Failed):
             return outcome
         if anyio.current_time() - began > _BUDGET:
@@ -231,21 +231,21 @@ async def _together(rig: DevicePluginRig, plugin: PluginClient, limit: float) ->
         for stream in streams:
             stream.close()
     if broken := [stream.ended for stream in streams if stream.ended]:
-        await anyio.sleep(rig.settings.settle)  # or its end is not known yet
+        await anyio.sleep(rig.settings.settle)  # so that the exit of the driver is noticed
         return Failed(f"{len(broken)} of 40 streams ended: {broken[0]}; {rig.trouble}".rstrip("; "))
     wrong = [ids for ids in (_ids(stream.newest) for stream in streams) if ids != expected]
     if wrong:
         count = f"{len(wrong[0])} of {len(expected)} devices"
-        return Failed(f"{len(wrong)} of 40 streams began with another list, such as {count}")
+        return Failed(f"{len(wrong)} of 40 streams began with an incomplete list, such as {count}")
     return Passed()
 
 
 @checks.add(
     "DP-LIST-12",
-    "Streams that were closed cost nothing any more",
-    rule="a plugin outlives many kubelets; what it keeps for each closed stream is lost until it cannot go on",
+    "Closed streams release their resources",
+    rule="a plugin outlives many kubelets; whatever it keeps for each closed stream adds up until it fails",
     source=sources.PRACTICE,
-    how=f"{_HOW}; end it and do it again some hundred times, and look at /proc/PID/fd, /proc/PID/task and VmRSS",
+    how=f"{_HOW}; stop and repeat some hundred times, and compare /proc/PID/fd, /proc/PID/task and VmRSS",
     fresh=True,
 )
 @every_plugin
@@ -261,18 +261,18 @@ async def _open_and_close(rig: DevicePluginRig, plugin: PluginClient, times: int
     for number in range(times):
         stream = plugin.follow()
         if not await stream.until(lambda watch: watch.count > 0, rig.settings.answer):
-            problem = stream.ended or "no list came"
-            raise PluginUnavailable(plugin.resource, f"stream {number + 1}, after as many were closed: {problem}")
+            problem = stream.ended or "no list was sent"
+            raise PluginUnavailable(plugin.resource, f"stream {number + 1}, after the others were closed: {problem}")
         stream.close()
         await anyio.lowlevel.checkpoint()
 
 
 @checks.add(
     "DP-LIST-13",
-    "A stream that nobody reads holds nobody up",
-    rule="a kubelet may be busy or stopped while its connection stays; calls of others are answered nonetheless",
+    "An unread stream does not block other calls",
+    rule="a kubelet may be busy or stopped while its connection stays open; other calls must still be answered",
     source=sources.PRACTICE,
-    how="call ListAndWatch and do not read; then call the other methods",
+    how="call ListAndWatch without reading the responses; then call the other methods",
 )
 @every_plugin
 async def unread_stream(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:

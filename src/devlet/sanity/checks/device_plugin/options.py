@@ -1,4 +1,4 @@
-"""What a plugin says it wants, and what it does when it is taken at its word."""
+"""The options of a plugin, and the optional methods GetPreferredAllocation and PreStartContainer."""
 
 from collections.abc import Sequence
 
@@ -11,26 +11,26 @@ from devlet.sanity.rig_device_plugin import DevicePluginRig
 
 checks = Checks[DevicePluginRig](sources.DEVICE_PLUGIN_API)
 
-_PREFERRED = "call /v1beta1.DevicePlugin/GetPreferredAllocation on its socket, with ids of its list"
+_PREFERRED = "call /v1beta1.DevicePlugin/GetPreferredAllocation on its socket, with IDs from its list"
 
 
 @checks.add(
     "DP-OPT-1",
-    "It says its options, always the same",
-    rule="the kubelet calls GetDevicePluginOptions before it takes a plugin; without an answer it is not registered",
+    "GetDevicePluginOptions always returns the same options",
+    rule="the kubelet calls GetDevicePluginOptions before it registers a plugin; without an answer it refuses it",
     source=sources.DEVICE_MANAGER,
     how="call /v1beta1.DevicePlugin/GetDevicePluginOptions on its socket, several times",
 )
 @every_plugin
 async def options(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     different = sorted({" ".join(str(await plugin.options()).split()) or "none" for _ in range(3)})
-    return Failed(f"it answered with different options: {' and '.join(different)}") if len(different) > 1 else Passed()
+    return Failed(f"different options were returned: {' and '.join(different)}") if len(different) > 1 else Passed()
 
 
 async def _asked(rig: DevicePluginRig, plugin: PluginClient) -> list[tuple[list[str], list[str], int, list[str]]]:
-    """Requests as a kubelet makes them, with their answers: available, must include, size, preferred."""
+    """Send requests as a kubelet does, and return each with its response: available, must include, size, preferred."""
     if not (await plugin.options()).get_preferred_allocation_available:
-        raise CannotTell("it does not offer GetPreferredAllocation")
+        raise CannotTell("the plugin does not offer GetPreferredAllocation")
     ids = await plugin.healthy()
     asked = []
     for size in sorted({1, max(1, len(ids) // 2), max(1, len(ids) - 1)}):
@@ -42,8 +42,8 @@ async def _asked(rig: DevicePluginRig, plugin: PluginClient) -> list[tuple[list[
 
 @checks.add(
     "DP-PREF-1",
-    "It answers GetPreferredAllocation if it offers it",
-    rule="an error of GetPreferredAllocation fails the pod: there is no other choice instead",
+    "GetPreferredAllocation succeeds if it is offered",
+    rule="an error of GetPreferredAllocation fails the pod: the kubelet does not choose devices itself instead",
     source=sources.DEVICE_MANAGER,
     how=_PREFERRED,
 )
@@ -55,22 +55,22 @@ async def answers(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
 
 @checks.add(
     "DP-PREF-2",
-    "It prefers devices that are available",
-    rule="preferred devices are a subset of available_deviceIDs; others are dropped by the kubelet",
+    "Preferred devices are available",
+    rule="preferred devices are a subset of available_deviceIDs; the kubelet drops others",
     how=_PREFERRED,
 )
 @every_plugin
 async def available_ones(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     for available, _, size, preferred in await _asked(rig, plugin):
         if foreign := sorted(set(preferred) - set(available)):
-            return Failed(f"of {available} it was to prefer {size}, and chose {', '.join(foreign)}")
+            return Failed(f"{size} of {available} were requested, but {', '.join(foreign)} was preferred")
     return Passed()
 
 
 @checks.add(
     "DP-PREF-3",
-    "It prefers what must be included",
-    rule="preferred devices include all of must_include_deviceIDs, which the container has already",
+    "Preferred devices include those that must be included",
+    rule="preferred devices include all of must_include_deviceIDs, which the container already has",
     how=_PREFERRED,
 )
 @every_plugin
@@ -82,15 +82,15 @@ async def must_include(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     for _, wanted, _, preferred in asked:
         if missing := sorted(set(wanted) - set(preferred)) if preferred else []:
             return Failed(
-                f"it had to include {', '.join(wanted)}, and preferred {preferred} without {', '.join(missing)}"
+                f"{', '.join(wanted)} had to be included, but {preferred} was preferred, without {', '.join(missing)}"
             )
     return Passed()
 
 
 @checks.add(
     "DP-PREF-4",
-    "It prefers as many as are wanted",
-    rule="allocation_size says how many devices are wanted, those that must be included counted",
+    "As many devices are preferred as requested",
+    rule="allocation_size is the number of requested devices, including those that must be included",
     how=_PREFERRED,
 )
 @every_plugin
@@ -98,18 +98,19 @@ async def right_size(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     short = ""
     for available, _, size, preferred in await _asked(rig, plugin):
         if len(preferred) > size:
-            return Failed(f"{size} of {len(available)} devices were wanted, it preferred {len(preferred)}")
+            return Failed(f"{size} of {len(available)} devices were requested, but {len(preferred)} were preferred")
         if 0 < len(preferred) < size:
             short = (
-                f"{size} of {len(available)} devices were wanted, it preferred {len(preferred)}; the rest is by chance"
+                f"{size} of {len(available)} devices were requested, but {len(preferred)} were preferred; the kubelet"
+                " chooses the rest"
             )
     return Warned(short) if short else Passed()
 
 
 @checks.add(
     "DP-PREF-5",
-    "It prefers no device twice",
-    rule="preferred devices are a set: one that is named twice is taken once, and another by chance",
+    "Preferred devices are unique",
+    rule="preferred devices are a set: a device named twice counts once, and the kubelet chooses another one",
     how=_PREFERRED,
 )
 @every_plugin
@@ -119,42 +120,42 @@ async def no_doubles(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     asked.append((ids, [], 2, await plugin.preferred(ids, [], 2)))
     for _, _, _, preferred in asked:
         if len(set(preferred)) < len(preferred):
-            return Failed(f"it preferred {preferred}")
+            return Failed(f"a device was preferred twice: {preferred}")
     return Passed()
 
 
 @checks.add(
     "DP-PREF-6",
-    "It offers GetPreferredAllocation if it has preferences",
-    rule="without get_preferred_allocation_available the kubelet never asks, and the preferences count for nothing",
+    "GetPreferredAllocation is offered if the plugin implements it",
+    rule="without get_preferred_allocation_available the kubelet never calls the method, so it has no effect",
     how=_PREFERRED,
 )
 @every_plugin
 async def offered(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
     if (await plugin.options()).get_preferred_allocation_available:
-        return Passed("it does")
+        return Passed("it is offered")
     ids = await plugin.healthy(2)
     preferred: Sequence[str] = ()
     try:
         preferred = await plugin.preferred(ids, [], 1)
     except PluginRefused:
-        return Passed("it has none")
+        return Passed("it is not implemented")
     except PluginError as e:
-        raise CannotTell(f"{e.message}, which no kubelet calls, as it does not offer it") from e
+        raise CannotTell(f"GetPreferredAllocation is not offered, and a call failed: {e.message}") from e
     return (
-        Warned(f"it prefers {', '.join(preferred)}, which no kubelet will ask for")
+        Warned(f"GetPreferredAllocation returns {', '.join(preferred)}, but is not offered, so no kubelet calls it")
         if preferred
-        else Passed("it has none")
+        else Passed("it has no preferences")
     )
 
 
-_PRE_START = "call /v1beta1.DevicePlugin/PreStartContainer on its socket, with ids of its list"
+_PRE_START = "call /v1beta1.DevicePlugin/PreStartContainer on its socket, with IDs from its list"
 
 
 @checks.add(
     "DP-PRE-1",
-    "It answers PreStartContainer if it requires it",
-    rule="with pre_start_required no container starts before PreStartContainer has been answered, within 30 seconds",
+    "PreStartContainer succeeds if it is required",
+    rule="with pre_start_required no container starts before PreStartContainer has succeeded, within 30 seconds",
     how=_PRE_START,
 )
 @every_plugin
@@ -168,8 +169,8 @@ async def pre_start(rig: DevicePluginRig, plugin: PluginClient) -> Outcome:
 
 @checks.add(
     "DP-PRE-2",
-    "It answers PreStartContainer before each start",
-    rule="a container that is started again keeps its devices: PreStartContainer comes again, Allocate does not",
+    "PreStartContainer can be called before each start",
+    rule="a restarted container keeps its devices: PreStartContainer is called again, Allocate is not",
     how=f"{_PRE_START}, several times",
 )
 @every_plugin
@@ -187,4 +188,4 @@ async def pre_start_again(rig: DevicePluginRig, plugin: PluginClient) -> Outcome
 
 async def _required(plugin: PluginClient) -> None:
     if not (await plugin.options()).pre_start_required:
-        raise CannotTell("it does not require PreStartContainer")
+        raise CannotTell("the plugin does not require PreStartContainer")

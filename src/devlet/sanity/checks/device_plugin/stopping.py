@@ -1,4 +1,4 @@
-"""A plugin that is asked to end: SIGTERM, as the runtime sends it to a pod that is deleted."""
+"""A plugin that is stopped with SIGTERM, as the runtime stops a pod that is deleted."""
 
 from devlet.sanity import sources
 from devlet.sanity.check import Checks, Failed, Outcome, Passed
@@ -15,22 +15,22 @@ async def _terminated(rig: DevicePluginRig) -> bool:
 
 @checks.add(
     "DP-STOP-1",
-    "It ends when it is asked to",
-    rule="a pod that is deleted gets SIGTERM, and SIGKILL when its grace period of 30 seconds is over",
+    "The plugin exits on SIGTERM",
+    rule="a pod that is deleted gets SIGTERM, and SIGKILL after its grace period of 30 seconds",
     source=sources.POD_LIFE,
-    how=f"{_HOW}; it should end in less than 30 seconds",
+    how=f"{_HOW}; it should exit in less than 30 seconds",
     fresh=True,
 )
 async def ends(rig: DevicePluginRig) -> Outcome:
     if not await _terminated(rig):
-        return Failed(f"it still runs {rig.settings.stop:g} s after SIGTERM")
+        return Failed(f"the plugin still runs {rig.settings.stop:g} s after SIGTERM")
     return Passed()
 
 
 @checks.add(
     "DP-STOP-2",
-    "It takes its socket with it",
-    rule="a socket without listener is taken for a plugin by whoever looks there, and is in the way of the next",
+    "The plugin removes its sockets when it exits",
+    rule="a socket without a listener looks like a plugin, and is in the way of the next one",
     how=f"{_HOW}; look into device-plugins and plugins_registry",
     fresh=True,
 )
@@ -42,8 +42,8 @@ async def removes_sockets(rig: DevicePluginRig) -> Outcome:
 
 @checks.add(
     "DP-STOP-3",
-    "It leaves no files in the kubelet's directory",
-    rule="device-plugins belongs to the kubelet; what plugins leave there nobody removes",
+    "The plugin leaves no files in the kubelet's directories",
+    rule="device-plugins belongs to the kubelet, and no other program removes files that plugins leave there",
     source=sources.DEVICE_PLUGINS,
     how=f"{_HOW}; look into device-plugins and plugins_registry",
     fresh=True,
@@ -56,8 +56,8 @@ async def leaves_nothing(rig: DevicePluginRig) -> Outcome:
 
 @checks.add(
     "DP-STOP-4",
-    "It ends though streams are open",
-    rule="the kubelet never closes ListAndWatch: a plugin that waits for its streams to end waits for ever",
+    "The plugin exits even if streams are open",
+    rule="the kubelet never closes ListAndWatch: a plugin that waits for its streams to end waits forever",
     source=sources.DEVICE_MANAGER,
     how=f"call ListAndWatch and keep it open; {_HOW}",
     fresh=True,
@@ -68,14 +68,14 @@ async def ends_with_streams(rig: DevicePluginRig) -> Outcome:
             stream = plugin.follow()
             await stream.until(lambda watch: watch.count > 0, rig.settings.answer)
     if not await _terminated(rig):
-        return Failed(f"with open streams it still runs {rig.settings.stop:g} s after SIGTERM")
+        return Failed(f"with open streams the plugin still runs {rig.settings.stop:g} s after SIGTERM")
     return Passed()
 
 
 @checks.add(
     "DP-STOP-5",
-    "It can be started again after it was stopped",
-    rule="a rolling update is a stop and a start: the new one registers as the old one did",
+    "The plugin can be started again after it was stopped",
+    rule="a rolling update stops and starts the plugin, and the new instance registers like the old one",
     how=f"{_HOW}, start it again and wait for Register",
     fresh=True,
 )
@@ -84,5 +84,5 @@ async def starts_again(rig: DevicePluginRig) -> Outcome:
     await _terminated(rig)
     await rig.start_again()
     if not await rig.ready_again(resources, before):
-        return Failed(f"it was stopped and started again, and was not registered within {rig.settings.wait:g} s")
+        return Failed(f"stopped and started again, the plugin did not register within {rig.settings.wait:g} s")
     return Passed()

@@ -1,4 +1,4 @@
-"""What checks say about the answers of a driver."""
+"""Comparison and formatting of a driver's responses."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,18 +9,20 @@ __all__ = ["ids_of", "line", "same"]
 
 
 def ids_of(devices: Sequence[Any]) -> list[str]:
-    """The names of CDI devices, in their order."""
+    """Return the IDs of CDI devices, in order."""
     return [id for device in devices for id in device.cdi_device_ids]
 
 
 def line(message: object) -> str:
-    """A message of protobuf on one line."""
+    """Return a protobuf message on one line."""
     return " ".join(str(message).split())
 
 
 def same(first: Sequence[Any], second: Sequence[Any], when: str) -> Outcome:
-    """Whether two answers for one claim say the same; their order does not count."""
+    """Check that two responses for the same claim are equal, whatever their order."""
     one, other = sorted(map(line, first)), sorted(map(line, second))
     if one != other:
-        return Failed(f"the same claim was answered with {one or 'no devices'} and {other or 'no devices'}, {when}")
+        return Failed(
+            f"two responses for the same claim differ, {when}: {one or 'no devices'}; {other or 'no devices'}"
+        )
     return Passed()

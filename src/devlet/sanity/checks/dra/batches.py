@@ -1,4 +1,4 @@
-"""Calls for several claims, and several calls at a time."""
+"""Calls with several claims, and concurrent calls."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -16,12 +16,12 @@ from devlet.sanity.rig_dra import DraRig
 
 checks = Checks[DraRig](sources.DRA_API)
 
-_ANSWER = "the answer has an entry for each claim of the call, and the kubelet takes a missing one for a failure"
+_ANSWER = "the response has an entry for each claim in the call; the kubelet treats a missing one as a failure"
 
 
 @checks.add(
     "DRA-BATCH-1",
-    "It answers for each claim of a call",
+    "Prepare answers for every claim in a call",
     rule=f"NodePrepareResources: {_ANSWER}",
     how="call NodePrepareResources with two claims",
 )
@@ -33,7 +33,7 @@ async def all_prepared(rig: DraRig) -> Outcome:
 
 @checks.add(
     "DRA-BATCH-2",
-    "It answers for each claim that it unprepares",
+    "Unprepare answers for every claim in a call",
     rule=f"NodeUnprepareResources: {_ANSWER}",
     how="call NodeUnprepareResources with two claims",
 )
@@ -48,17 +48,17 @@ def _all(claims: list[MadeClaim], answer: object) -> Outcome:
     found = getattr(answer, "claims", {})
     uids = {each.ref.uid for each in claims}
     if missing := [each.name for each in claims if each.ref.uid not in found]:
-        return Failed(f"asked for {len(claims)} claims, and not answered for {', '.join(missing)}")
+        return Failed(f"the response to a call with {len(claims)} claims has no entry for {', '.join(missing)}")
     if others := set(found) - uids:
-        return Failed(f"answered for claims that nobody asked for: {', '.join(sorted(others))}")
+        return Failed(f"the response has entries for claims that were not in the call: {', '.join(sorted(others))}")
     errors = [found[uid].error for uid in uids if found[uid].error]
     return Failed(errors[0]) if errors else Passed()
 
 
 @checks.add(
     "DRA-BATCH-3",
-    "A call without claims is answered",
-    rule="nothing to do is no error",
+    "A call without claims succeeds",
+    rule="having nothing to do is not an error",
     source=sources.PRACTICE,
     how="call NodePrepareResources and NodeUnprepareResources without claims",
 )
@@ -66,16 +66,18 @@ async def empty(rig: DraRig) -> Outcome:
     try:
         prepared, unprepared = await rig.client.prepare(), await rig.client.unprepare()
     except PluginError as e:
-        return Warned(f"without claims: {e.message}")
-    return Passed() if not prepared.claims and not unprepared.claims else Failed("it answers for claims that are none")
+        return Warned(f"a call without claims failed: {e.message}")
+    if prepared.claims or unprepared.claims:
+        return Failed("the response to a call without claims has entries for claims")
+    return Passed()
 
 
 @checks.add(
     "DRA-BATCH-4",
-    "A claim that is in a call twice is prepared once",
-    rule="kubelets send a claim twice that a pod uses under two names; the answer is by UID, so there is one",
+    "A claim listed twice is prepared once",
+    rule="kubelets list a claim twice if a pod uses it under two names; the response is by UID, so it has one entry",
     source=sources.DRA_MANAGER,
-    how="call NodePrepareResources, and then NodeUnprepareResources, with the same claim twice",
+    how="call NodePrepareResources and then NodeUnprepareResources with the same claim twice",
 )
 async def twice(rig: DraRig) -> Outcome:
     async with rig.claim() as claim:
@@ -84,14 +86,14 @@ async def twice(rig: DraRig) -> Outcome:
             await rig.client.unprepare(claim.ref, claim.ref),
         ):
             if not isinstance(found := _all([claim], answer), Passed):
-                return Failed(f"a claim that was in the call twice: {getattr(found, 'seen', '')}")
+                return Failed(f"with a claim listed twice: {getattr(found, 'seen', '')}")
     return Passed()
 
 
 @checks.add(
     "DRA-BATCH-5",
-    "One bad claim does not spoil the others",
-    rule="an error is that of its claim; where a call fails as a whole, its good claims succeed when they are repeated",
+    "A bad claim does not affect the others in its call",
+    rule="an error applies to one claim; if a call fails as a whole, its good claims succeed when they are retried",
     how="call NodePrepareResources with a good claim and one that does not exist; then with the good one alone",
 )
 async def partial(rig: DraRig) -> Outcome:
@@ -101,15 +103,15 @@ async def partial(rig: DraRig) -> Outcome:
         try:
             answer = (await rig.client.prepare(claim.ref, bad)).claims
             if bad.uid in answer and not answer[bad.uid].error:
-                return Failed("a claim that does not exist was prepared, in one call with another one")
+                return Failed("a nonexistent claim was prepared, in a call with an existing one")
             if claim.ref.uid in answer and (error := answer[claim.ref.uid].error):
-                return Failed(f"the good claim of the two failed, too: {error}")
+                return Failed(f"a good claim failed because the call contained a bad one: {error}")
         except PluginRefused as e:
             note = f"the call failed as a whole: {e.message[:150]}"
         try:
             devices = await rig.client.prepared(claim.ref)
         except PluginError as e:
-            return Failed(f"a claim that was in a call with a bad one cannot be prepared alone: {e.message}")
+            return Failed(f"after a call with a bad claim, the good one cannot be prepared alone: {e.message}")
         if missing := rig.cdi.missing(ids_of(devices)):
             return Failed(f"after a call with a bad claim, CDI devices are missing: {missing}")
     return Passed(note)
@@ -117,10 +119,10 @@ async def partial(rig: DraRig) -> Outcome:
 
 @checks.add(
     "DRA-BATCH-6",
-    "Calls at the same time do not get in each other's way",
-    rule="pods start at the same time: the kubelet calls for each of them, and does not wait for the others",
+    "Concurrent calls do not affect each other",
+    rule="pods start concurrently: the kubelet calls the driver for each of them without waiting for the others",
     source=sources.DRA_MANAGER,
-    how="call NodePrepareResources for several claims at the same time, again and again; compare the answers",
+    how="call NodePrepareResources for several claims concurrently and repeatedly; compare the responses",
 )
 async def concurrent(rig: DraRig) -> Outcome:
     count = min(4, len(rig.offers()))
@@ -131,9 +133,9 @@ async def concurrent(rig: DraRig) -> Outcome:
             devices = await rig.client.prepared(claim.ref)
             answered = {(each.pool_name, each.device_name) for each in devices}
             if answered - claim.devices:
-                found.append(Failed(f"{claim.name} has {claim.devices}, and was answered with {answered}"))
+                found.append(Failed(f"{claim.name} was allocated {claim.devices}, but the response has {answered}"))
             elif missing := rig.cdi.missing(ids_of(devices)):
-                found.append(Failed(f"{claim.name}: no CDI device {missing}"))
+                found.append(Failed(f"{claim.name} was prepared, but CDI device {missing} does not exist"))
             await rig.client.unprepared(claim.ref)
 
     async with rig.claims(count) as claims, anyio.create_task_group() as tasks:
@@ -144,10 +146,10 @@ async def concurrent(rig: DraRig) -> Outcome:
 
 @checks.add(
     "DRA-BATCH-7",
-    "Prepare and unprepare of one claim at the same time end well",
-    rule="a pod that ends and its successor may use one claim: whatever comes last counts",
+    "Concurrent prepare and unprepare of a claim leave it consistent",
+    rule="a pod that ends and its successor may use the same claim: the last call counts",
     source=sources.KEP_4381,
-    how="call NodeUnprepareResources and NodePrepareResources at the same time; then prepare once more, and look",
+    how="call NodeUnprepareResources and NodePrepareResources concurrently; then prepare once more and check",
 )
 async def opposed(rig: DraRig) -> Outcome:
     async with rig.claim() as claim:
@@ -159,20 +161,20 @@ async def opposed(rig: DraRig) -> Outcome:
         devices = await rig.client.prepared(claim.ref)
         await anyio.sleep(rig.settings.quiet)
         if missing := rig.cdi.missing(ids_of(devices)):
-            return Failed(f"prepared last of all, and yet there is no CDI device {missing}")
-        return same(devices, await rig.client.prepared(claim.ref), "one call after the other")
+            return Failed(f"the last call prepared the claim, but CDI device {missing} does not exist")
+        return same(devices, await rig.client.prepared(claim.ref), "in two consecutive calls")
 
 
 async def _tried(call: Callable[[Ref], Awaitable[object]], ref: Ref) -> None:
-    """Either may be told to come again."""
+    """Make a call that may fail because of the other one."""
     with suppress(PluginError):
         await call(ref)
 
 
 @checks.add(
     "DRA-BATCH-8",
-    "A claim that it never heard of does not keep others from being unprepared",
-    rule="NodeUnprepareResources answers for each claim on its own, and one that is not known is a success",
+    "An unknown claim does not keep others from being unprepared",
+    rule="NodeUnprepareResources answers for each claim separately, and an unknown claim is a success",
     source=sources.KEP_4381,
     how="call NodeUnprepareResources with a claim that was never prepared and one that was; prepare another with its "
     "device",
@@ -186,10 +188,13 @@ async def with_unknown(rig: DraRig) -> Outcome:
         if not isinstance(found, Passed):
             return found
         if left := rig.cdi.files() - before:
-            return Failed(f"unprepared together with a claim that is not known; left over: {', '.join(map(str, left))}")
+            return Failed(f"unpreparing a claim together with an unknown one left {', '.join(map(str, left))} behind")
         async with rig.claim(Want(offers=offers)) as second:
             try:
                 await rig.client.prepared(second.ref)
             except PluginError as e:
-                return Failed(f"{offers[0].name} was unprepared together with a claim that is not known; {e.message}")
+                return Failed(
+                    f"{offers[0].name} was unprepared together with an unknown claim; preparing it for another claim"
+                    f" failed: {e.message}"
+                )
     return Passed()

@@ -1,4 +1,4 @@
-"""Calls that do not go as they should: cancelled, cut off, not understood."""
+"""Calls that go wrong: cancelled, disconnected or malformed ones."""
 
 from contextlib import aclosing, suppress
 from functools import partial
@@ -18,13 +18,13 @@ checks = Checks[DraRig](sources.GRPC)
 
 
 async def _still_good(rig: DraRig, ref: Ref, after: str) -> Outcome:
-    """Whether it answers as before."""
+    """Check that the driver answers as before."""
     try:
         with anyio.fail_after(rig.settings.wait):
             await rig.client.prepared(ref)
             await rig.client.unprepared(ref)
     except TimeoutError:
-        return Failed(f"after {after} the next call was not answered within {rig.settings.wait:g} s")
+        return Failed(f"after {after}, the next call was not answered within {rig.settings.wait:g} s")
     except PluginError as e:
         return Failed(f"after {after}: {e.message}; {rig.trouble}".rstrip("; "))
     return Passed()
@@ -32,10 +32,10 @@ async def _still_good(rig: DraRig, ref: Ref, after: str) -> Outcome:
 
 @checks.add(
     "DRA-CALL-1",
-    "A cancelled call does no harm",
-    rule="the kubelet gives up after 45 seconds, or when it ends: the driver forgets the call and answers the next",
+    "Cancelled calls do no harm",
+    rule="the kubelet cancels calls after 45 seconds, or when it exits: the driver must still answer the next call",
     source=sources.DRA_MANAGER,
-    how="call NodePrepareResources and cancel it at once, many times; then call it once more",
+    how="call NodePrepareResources and cancel the call at once, many times; then call it once more",
 )
 async def cancelled(rig: DraRig) -> Outcome:
     async with rig.claim() as claim:
@@ -45,13 +45,13 @@ async def cancelled(rig: DraRig) -> Outcome:
             for moment in moments(took, 10, rig.dice):
                 with anyio.move_on_after(moment):
                     await call(claim.ref)
-        return await _still_good(rig, claim.ref, "calls that were cancelled")
+        return await _still_good(rig, claim.ref, "cancelled calls")
 
 
 @checks.add(
     "DRA-CALL-2",
-    "A connection that breaks does no harm",
-    rule="a kubelet that is killed takes its connections with it, in the middle of any call",
+    "Broken connections do no harm",
+    rule="a kubelet may be killed, and its connections closed, in the middle of any call",
     how="call NodePrepareResources, close the connection at once, many times; then call from another",
 )
 async def cut_off(rig: DraRig) -> Outcome:
@@ -67,7 +67,7 @@ async def cut_off(rig: DraRig) -> Outcome:
                 tasks.start_soon(_cut_off, other, claim.ref)
                 await anyio.sleep(moment)
                 tasks.cancel_scope.cancel()
-        return await _still_good(rig, claim.ref, "connections that were closed in the middle of calls")
+        return await _still_good(rig, claim.ref, "connections closed in the middle of calls")
 
 
 async def _cut_off(client: DraClient, ref: Ref) -> None:
@@ -77,9 +77,9 @@ async def _cut_off(client: DraClient, ref: Ref) -> None:
 
 @checks.add(
     "DRA-CALL-3",
-    "What it does not understand it refuses",
-    rule="a message that is no protobuf is an error of gRPC, and not the end of the driver",
-    how="send bytes that are no protobuf as a NodePrepareResourcesRequest",
+    "Malformed requests are rejected",
+    rule="a message that is not valid protobuf causes a gRPC error, and the driver goes on",
+    how="send bytes that are not valid protobuf as a NodePrepareResourcesRequest",
 )
 async def garbage(rig: DraRig) -> Outcome:
     async with rig.claim() as claim:
@@ -89,8 +89,8 @@ async def garbage(rig: DraRig) -> Outcome:
 
 @checks.add(
     "DRA-CALL-4",
-    "A method that it does not have is unimplemented",
-    rule="newer kubelets may call newer methods: UNIMPLEMENTED tells them that a driver is older",
+    "Unknown methods are unimplemented",
+    rule="newer kubelets may call newer methods: UNIMPLEMENTED tells them that the driver is older",
     how="call NoSuchMethod of its service",
 )
 async def no_such_method(rig: DraRig) -> Outcome:
@@ -99,10 +99,10 @@ async def no_such_method(rig: DraRig) -> Outcome:
 
 @checks.add(
     "DRA-CALL-5",
-    "Its answers are those of the API",
-    rule="the messages are known: a field that is not in them is read by nobody, and mostly another API's",
+    "Responses contain only fields of the API",
+    rule="the kubelet ignores fields that are not in the API; they usually belong to another one",
     source=sources.DRA_API,
-    how="decode its answers with `protoc --decode` and look for fields without a name",
+    how="decode the responses with `protoc --decode` and look for fields without a name",
 )
 async def known_fields(rig: DraRig) -> Outcome:
     async with rig.claim() as claim:
@@ -113,10 +113,10 @@ async def known_fields(rig: DraRig) -> Outcome:
 
 @checks.add(
     "DRA-CALL-6",
-    "Many calls leave nothing behind",
-    rule="a driver outlives many pods; what it keeps for each call is lost until it cannot go on",
+    "Calls do not leak resources",
+    rule="a driver outlives many pods; whatever it keeps for each call adds up until it fails",
     source=sources.PRACTICE,
-    how="prepare and unprepare a claim many times and look at /proc/PID/fd and /proc/PID/task",
+    how="prepare and unprepare a claim many times and compare /proc/PID/fd and /proc/PID/task",
     fresh=True,
 )
 async def no_leaks(rig: DraRig) -> Outcome:
@@ -132,10 +132,10 @@ async def no_leaks(rig: DraRig) -> Outcome:
 
 @checks.add(
     "DRA-CALL-7",
-    "It does not fill the disk with its log",
-    rule="a node has many drivers and one disk: what is written while nothing happens is written for ever",
+    "The log does not fill the disk",
+    rule="a node has many drivers and one disk: log output while nothing happens never stops growing",
     source=sources.PRACTICE,
-    how="start it and look at how much it writes",
+    how="start the driver and measure how much it writes",
 )
 async def quiet_log(rig: DraRig) -> Outcome:
     return await leaks.quiet_log(rig, rig.settings.quiet)
@@ -143,8 +143,8 @@ async def quiet_log(rig: DraRig) -> Outcome:
 
 @checks.add(
     "DRA-CALL-8",
-    "Claims are prepared while it tells of health",
-    rule="health and claims share one connection: a stream that is open must not hold up calls",
+    "Claims can be prepared while health is streamed",
+    rule="health and claims share one connection: an open stream must not block calls",
     source=sources.KEP_4680,
     how="call NodeWatchResources, keep it open, and call NodePrepareResources on the same connection",
 )
@@ -155,4 +155,4 @@ async def beside_streams(rig: DraRig) -> Outcome:
             await rig.client.prepared(claim.ref)
             return Passed()
     limit = f"within {rig.settings.answer:g} s"
-    return Failed(f"while a health stream is open NodePrepareResources is not answered {limit}")
+    return Failed(f"while a health stream was open, NodePrepareResources was not answered {limit}")

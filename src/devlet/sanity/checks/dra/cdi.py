@@ -1,4 +1,4 @@
-"""The CDI devices that a driver answers with, and the files that they are in."""
+"""The CDI devices in a driver's responses, and the files that define them."""
 
 import os
 from collections import Counter
@@ -17,15 +17,15 @@ from devlet.sanity.rig_dra import DraRig
 
 checks = Checks[DraRig](sources.CDI)
 
-_HOW = "call NodePrepareResources, and look into the CDI directory"
-_LOOK = 0.002  # seconds between two looks at the directory
-_COMMON = "0.5.0"  # known to all runtimes that get CDI devices from a kubelet
+_HOW = "call NodePrepareResources and inspect the CDI directory"
+_POLL = 0.002  # seconds between two reads of the directory
+_COMMON = "0.5.0"  # supported by all runtimes that get CDI devices from a kubelet
 
 
 async def _ids(rig: DraRig, claim: MadeClaim) -> list[str]:
-    """CannotTell if there are none: a driver need not use CDI."""
+    """Prepare the claim and return its CDI IDs. Raises CannotTell if there are none: a driver need not use CDI."""
     if not (ids := ids_of(await rig.client.prepared(claim.ref))):
-        raise CannotTell("it answers without CDI devices")
+        raise CannotTell("the response contains no CDI devices")
     return ids
 
 
@@ -43,9 +43,9 @@ def _all_edits(known: tuple[KnownDevice, ...]) -> ContainerEdits:
 
 @checks.add(
     "DRA-CDI-1",
-    "Its CDI ids are names of CDI devices",
-    rule="vendor/class=device: letters, digits and a few other characters; the vendor begins with a letter",
-    how="call NodePrepareResources, and look at cdi_device_ids",
+    "CDI device IDs are valid names",
+    rule="vendor/class=device, of letters, digits and a few other characters; the vendor begins with a letter",
+    how="call NodePrepareResources and check cdi_device_ids",
 )
 async def valid_names(rig: DraRig) -> Outcome:
     async with rig.claim() as claim:
@@ -59,8 +59,8 @@ async def valid_names(rig: DraRig) -> Outcome:
 
 @checks.add(
     "DRA-CDI-2",
-    "Its CDI devices are there when it answers",
-    rule="the container is created right after the answer: a runtime that does not find the device fails",
+    "CDI devices exist when the response is sent",
+    rule="the container is created right after the response: if the runtime does not find the device, that fails",
     how=_HOW,
 )
 async def resolvable(rig: DraRig) -> Outcome:
@@ -69,15 +69,15 @@ async def resolvable(rig: DraRig) -> Outcome:
             ids = await _ids(rig, claim)
             if missing := rig.cdi.now().resolve(ids).missing:
                 where = ", ".join(map(str, rig.cdi.directories))
-                return Failed(f"not in {where}: {'; '.join(f'{name}: {why}' for name, why in missing.items())}")
+                return Failed(f"not found in {where}: {'; '.join(f'{name}: {why}' for name, why in missing.items())}")
             await rig.client.unprepared(claim.ref)
     return Passed()
 
 
 @checks.add(
     "DRA-CDI-3",
-    "Its CDI files are valid",
-    rule="a runtime ignores the whole file if something in it is unknown, wrong, or newer than its cdiVersion",
+    "CDI files are valid",
+    rule="a runtime ignores a file as a whole if anything in it is unknown, invalid or newer than its cdiVersion",
     how=f"{_HOW}: `cdi validate`",
 )
 async def valid_files(rig: DraRig) -> Outcome:
@@ -91,8 +91,8 @@ async def valid_files(rig: DraRig) -> Outcome:
 
 @checks.add(
     "DRA-CDI-4",
-    "Its CDI files name the lowest version that will do",
-    rule="runtimes lag behind: a file with a newer cdiVersion than it needs is refused by some for nothing",
+    "CDI files declare the lowest version that they need",
+    rule="runtimes lag behind: some reject a file that declares a newer cdiVersion than it needs",
     how=f"{_HOW}: cdiVersion",
 )
 async def lowest_version(rig: DraRig) -> Outcome:
@@ -101,14 +101,14 @@ async def lowest_version(rig: DraRig) -> Outcome:
             spec = each.file.spec
             lowest, named = versions.minimum(spec), versions.normalised(spec.cdi_version) or spec.cdi_version
             if named not in (lowest, *versions.KNOWN[: versions.KNOWN.index(_COMMON) + 1]):
-                return Warned(f"{each.file.path.name} says {spec.cdi_version}, and {lowest} would do")
+                return Warned(f"{each.file.path.name} declares cdiVersion {spec.cdi_version}, but needs only {lowest}")
     return Passed()
 
 
 @checks.add(
     "DRA-CDI-5",
-    "Nobody sees half a CDI file",
-    rule="runtimes read the directory at any time: a file is written under another name and renamed",
+    "CDI files are written atomically",
+    rule="runtimes read the directory at any time, so a file is written under another name and then renamed",
     how="watch the CDI directory with inotifywait while NodePrepareResources is called",
 )
 async def atomic(rig: DraRig) -> Outcome:
@@ -120,7 +120,7 @@ async def atomic(rig: DraRig) -> Outcome:
         while not done.is_set():
             found = await anyio.to_thread.run_sync(rig.cdi.errors)
             torn.extend(text for path, texts in found.items() if path not in before for text in texts)
-            await anyio.sleep(_LOOK)  # without it the answers that are waited for might never be read
+            await anyio.sleep(_POLL)  # otherwise the awaited responses might never be read
 
     async with rig.claim() as claim:
         with rig.cdi.watched() as traffic:
@@ -131,16 +131,16 @@ async def atomic(rig: DraRig) -> Outcome:
                     await rig.client.unprepared(claim.ref)
                 done.set()
     if torn:
-        return Failed(f"seen while claims were prepared: {torn[0]}")
+        return Failed(f"a runtime could read an incomplete file while claims were prepared: {torn[0]}")
     if traffic.written:
-        return Warned(f"written where runtimes read it: {', '.join(sorted(map(str, traffic.written))[:3])}")
+        return Warned(f"written in place, not renamed: {', '.join(sorted(map(str, traffic.written))[:3])}")
     return Passed()
 
 
 @checks.add(
     "DRA-CDI-6",
-    "Its device nodes and mounts exist on the host",
-    rule="the runtime looks them up when it creates the container, and fails if they are not there",
+    "Device nodes and mounts exist on the host",
+    rule="the runtime looks them up when it creates the container, and fails if they do not exist",
     how=f"{_HOW}: deviceNodes and mounts",
 )
 async def exist(rig: DraRig) -> Outcome:
@@ -163,42 +163,42 @@ def _node_problem(host_path: str, path: str, permissions: str) -> str:
 
 @checks.add(
     "DRA-CDI-7",
-    "Its hooks are programs on the host",
-    rule="a hook that is not there keeps the container from starting",
+    "Hooks are executable programs on the host",
+    rule="a missing hook keeps the container from starting",
     how=f"{_HOW}: hooks",
 )
 async def hooks(rig: DraRig) -> Outcome:
     async with rig.claim() as claim:
         for hook in _all_edits(await _known(rig, claim)).hooks:
             if not os.access(hook.path, os.X_OK):
-                return Failed(f"hook {hook.hook_name}: {hook.path} is no program")
+                return Failed(f"hook {hook.hook_name}: {hook.path} is not an executable file")
     return Passed()
 
 
 @checks.add(
     "DRA-CDI-8",
-    "The claim is in the name of its CDI device",
-    rule="runtimes may remember devices by name: with the claim's UID in it none is ever taken for an older one",
+    "CDI device names contain the claim's UID",
+    rule="runtimes may cache devices by name: with the claim's UID in it, a name is never reused",
     source=sources.PRACTICE,
-    how="call NodePrepareResources, and look at cdi_device_ids",
+    how="call NodePrepareResources and check cdi_device_ids",
 )
 async def own_names(rig: DraRig) -> Outcome:
     async with rig.claim() as claim:
         ids = [each for each in await _ids(rig, claim) if not _is_metadata(each)]
     if ids and not any(claim.ref.uid in each for each in ids):
-        return Warned(f"claim {claim.ref.uid} got {', '.join(ids[:3])}: another claim may get the same names")
+        return Warned(f"claim {claim.ref.uid} got {', '.join(ids[:3])}, which do not contain its UID")
     return Passed()
 
 
 def _is_metadata(name: str) -> bool:
-    """They always have the UID, and say nothing of what the driver itself does."""
+    """Return whether the name is that of a metadata device, which always contains the UID."""
     return name.partition("=")[0].endswith("/metadata")
 
 
 @checks.add(
     "DRA-CDI-9",
-    "A container can have all devices of a claim",
-    rule="the edits of all devices are applied together: of two values of a variable only the last one is left",
+    "A container can use all devices of a claim",
+    rule="the edits of all devices are applied together: of two values of a variable only the last one remains",
     how=f"{_HOW}, with two devices in the claim: compare env",
 )
 async def together(rig: DraRig) -> Outcome:
@@ -208,20 +208,20 @@ async def together(rig: DraRig) -> Outcome:
     for each in found.env:
         name, _, value = each.partition("=")
         if values.setdefault(name, value) != value:
-            return Warned(f"two devices of a claim set {name}, to {values[name]!r} and to {value!r}")
+            return Warned(f"two devices of a claim set {name} to different values, {values[name]!r} and {value!r}")
     return Passed()
 
 
 @checks.add(
     "DRA-CDI-10",
-    "No CDI device is answered twice for one device",
-    rule="a runtime applies the edits of each id that it gets: twice, a path is mounted twice",
-    how="call NodePrepareResources, and look at cdi_device_ids",
+    "CDI device IDs are unique within a device",
+    rule="a runtime applies the edits of every ID that it gets: with a duplicate, paths are mounted twice",
+    how="call NodePrepareResources and check cdi_device_ids",
 )
 async def unique(rig: DraRig) -> Outcome:
     async with rig.claim() as claim:
         for device in await rig.client.prepared(claim.ref):
             twice = [id for id, count in Counter(device.cdi_device_ids).items() if count > 1]
             if twice:
-                return Warned(f"for {device.device_name} more than once: {', '.join(twice[:3])}")
+                return Warned(f"{device.device_name} has duplicate CDI IDs: {', '.join(twice[:3])}")
     return Passed()

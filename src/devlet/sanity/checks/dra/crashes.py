@@ -1,4 +1,4 @@
-"""A driver that is killed between two calls, or in the middle of one, and started again."""
+"""A driver that is killed between calls, or during one, and started again."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -17,20 +17,20 @@ from devlet.sanity.rig_dra import DraRig
 
 checks = Checks[DraRig](sources.POD_LIFE)
 
-_RULE = "a pod may be killed at any time; its container is started again, and finds what it left behind"
+_RULE = "a pod may be killed at any time; its container is restarted and finds what the killed one left behind"
 _AGAIN = "start it again and register it"
 
 
 async def _back(rig: DraRig) -> None:
-    """CannotTell if it does not come back: another check says so."""
+    """Kill and restart the driver. Raises CannotTell if it does not come back, which another check reports."""
     if not await rig.restart():
-        raise CannotTell("it could not be registered again after it was killed: see DRA-KILL-1")
+        raise CannotTell("the driver could not be registered again after it was killed: see DRA-KILL-1")
 
 
 @checks.add(
     "DRA-KILL-1",
-    "It can be registered again after it was killed",
-    rule=f"{_RULE}: sockets without listeners, above all",
+    "The driver can be registered again after it was killed",
+    rule=f"{_RULE}, such as sockets without listeners",
     how=f"kill -9 it; its sockets stay; {_AGAIN}",
     fresh=True,
 )
@@ -41,15 +41,18 @@ async def killed(rig: DraRig) -> Outcome:
     stale = ", ".join(path.name for path in rig.leftovers())
     await rig.driver.start()
     if not await rig.ready_again(before):
-        return Failed(f"killed and started again, with {stale} left over: not registered in {rig.settings.wait:g} s")
+        return Failed(
+            f"killed and started again with {stale} left over, the driver could not be registered within"
+            f" {rig.settings.wait:g} s"
+        )
     await rig.client.prepare()
     return Passed()
 
 
 @checks.add(
     "DRA-KILL-2",
-    "Its slices stay as they are when it is started again",
-    rule="the devices have not changed: each needless write makes every scheduler look at all of them again",
+    "Slices do not change when the driver restarts",
+    rule="the devices have not changed, and every unnecessary write makes all schedulers examine them again",
     source=sources.PRACTICE,
     how=f"kill -9 it; {_AGAIN}; compare resourceVersions of its slices",
     fresh=True,
@@ -59,14 +62,14 @@ async def same_slices(rig: DraRig) -> Outcome:
     await _back(rig)
     await anyio.sleep(rig.settings.quiet)
     if (after := rig.versions()) != before:
-        return Failed(f"its slices had versions {before}, and {after} after it was started again")
+        return Failed(f"the slices had versions {before} before the restart, and {after} after it")
     return Passed()
 
 
 @checks.add(
     "DRA-KILL-3",
-    "It answers the same after it was killed",
-    rule="pods go on while their driver is away: a claim that was prepared is prepared again with the same answer",
+    "Prepare returns the same answer after the driver was killed",
+    rule="pods keep running while their driver is away: preparing a prepared claim again returns the same answer",
     source=sources.KEP_4381,
     how=f"call NodePrepareResources; kill -9 it; {_AGAIN}; call it again and compare",
     fresh=True,
@@ -78,18 +81,20 @@ async def same_answer(rig: DraRig) -> Outcome:
         try:
             second = await rig.client.prepared(claim.ref)
         except PluginError as e:
-            return Failed(f"prepared before it was killed; then {e.message}")
+            return Failed(f"a claim prepared before the kill cannot be prepared again: {e.message}")
         if missing := rig.cdi.missing(ids_of(second)):
-            return Failed(f"prepared again, and there is no CDI device {missing}")
-        return same(first, second, "before and after it was killed")
+            return Failed(
+                f"a claim prepared before the kill was prepared again, but CDI device {missing} does not exist"
+            )
+        return same(first, second, "before and after the kill")
 
 
 @checks.add(
     "DRA-KILL-4",
-    "What it prepared stays when it is started again",
-    rule="a container of a running pod may be restarted at any time, and its CDI devices are looked up then",
+    "Prepared devices survive a restart of the driver",
+    rule="a container of a running pod may restart at any time, and then its CDI devices are looked up again",
     source=sources.CDI,
-    how=f"call NodePrepareResources; kill -9 it; {_AGAIN}; look into the CDI directory",
+    how=f"call NodePrepareResources; kill -9 it; {_AGAIN}; inspect the CDI directory",
     fresh=True,
 )
 async def stays(rig: DraRig) -> Outcome:
@@ -98,16 +103,16 @@ async def stays(rig: DraRig) -> Outcome:
         await _back(rig)
         await anyio.sleep(rig.settings.quiet)
         if missing := rig.cdi.missing(ids):
-            return Failed(f"prepared before it was started again; now there is no CDI device {missing}")
+            return Failed(f"after a restart of the driver, CDI device {missing} of a prepared claim does not exist")
     return Passed()
 
 
 @checks.add(
     "DRA-KILL-5",
-    "It unprepares what it prepared before it was killed",
-    rule="NodeUnprepareResources may go to another process than NodePrepareResources did",
+    "Claims prepared before a kill can be unprepared after it",
+    rule="NodeUnprepareResources may reach another process than NodePrepareResources did",
     source=sources.KEP_4381,
-    how=f"call NodePrepareResources; kill -9 it; {_AGAIN}; call NodeUnprepareResources; look into the CDI directory",
+    how=f"call NodePrepareResources; kill -9 it; {_AGAIN}; call NodeUnprepareResources; inspect the CDI directory",
     fresh=True,
 )
 async def unprepares(rig: DraRig) -> Outcome:
@@ -118,16 +123,16 @@ async def unprepares(rig: DraRig) -> Outcome:
         try:
             await rig.client.unprepared(claim.ref)
         except PluginError as e:
-            return Failed(f"prepared before it was killed; then {e.message}")
+            return Failed(f"a claim prepared before the kill cannot be unprepared: {e.message}")
         left = rig.cdi.files() - before
     return Failed(f"left over: {', '.join(sorted(map(str, left)))}") if left else Passed()
 
 
 @checks.add(
     "DRA-KILL-6",
-    "It survives being killed while it prepares",
-    rule=f"{_RULE}, half-finished work included",
-    how=f"call NodePrepareResources; kill -9 it before the answer; {_AGAIN}; call it again",
+    "The driver survives being killed while it prepares",
+    rule=f"{_RULE}, such as half-finished work",
+    how=f"call NodePrepareResources; kill -9 it before the response; {_AGAIN}; call it again",
     fresh=True,
 )
 async def during_prepare(rig: DraRig) -> Outcome:
@@ -140,20 +145,22 @@ async def during_prepare(rig: DraRig) -> Outcome:
             try:
                 devices = await rig.client.prepared(claim.ref)
                 if missing := rig.cdi.missing(ids_of(devices)):
-                    return Failed(f"killed while it prepared; then there is no CDI device {missing}")
+                    return Failed(
+                        f"after a kill during prepare and another prepare, CDI device {missing} does not exist"
+                    )
                 await rig.client.unprepared(claim.ref)
             except PluginError as e:
-                return Failed(f"killed while it prepared; then {e.message}")
+                return Failed(f"after a kill during prepare, the next call failed: {e.message}")
             if left := [str(path) for path in rig.cdi.files() - before if path.suffix in (".json", ".yaml")]:
-                return Failed(f"killed while it prepared; left over: {', '.join(left)}")
+                return Failed(f"after a kill during prepare, unpreparing left {', '.join(left)} behind")
     return Passed()
 
 
 @checks.add(
     "DRA-KILL-7",
-    "It survives being killed while it unprepares",
-    rule=f"{_RULE}, half-finished work included",
-    how=f"call NodeUnprepareResources; kill -9 it before the answer; {_AGAIN}; call it again",
+    "The driver survives being killed while it unprepares",
+    rule=f"{_RULE}, such as half-finished work",
+    how=f"call NodeUnprepareResources; kill -9 it before the response; {_AGAIN}; call it again",
     fresh=True,
 )
 async def during_unprepare(rig: DraRig) -> Outcome:
@@ -167,21 +174,21 @@ async def during_unprepare(rig: DraRig) -> Outcome:
             try:
                 await rig.client.unprepared(claim.ref)
             except PluginError as e:
-                return Failed(f"killed while it unprepared; then {e.message}")
+                return Failed(f"after a kill during unprepare, the claim cannot be unprepared: {e.message}")
             if left := rig.cdi.files() - before:
-                return Failed(f"killed while it unprepared; left over: {', '.join(map(str, left))}")
+                return Failed(f"after a kill during unprepare, {', '.join(map(str, left))} was left behind")
             try:
                 await rig.client.prepared(claim.ref)
             except PluginError as e:
-                return Failed(f"killed while it unprepared; prepared again {e.message}")
+                return Failed(f"after a kill during unprepare, the claim cannot be prepared again: {e.message}")
     return Passed()
 
 
-_KILLS = 3  # early, later, and close to the answer
+_KILLS = 3  # early, later, and close to the response
 
 
 async def _interrupted(rig: DraRig, call: Callable[[], Awaitable[object]], moment: float) -> None:
-    """Killed so many seconds after the call, and back again."""
+    """Kill the driver `moment` seconds after the call began, and restart it."""
 
     async def ask() -> None:
         with suppress(PluginError):
@@ -196,8 +203,8 @@ async def _interrupted(rig: DraRig, call: Callable[[], Awaitable[object]], momen
 
 @checks.add(
     "DRA-KILL-8",
-    "What was given back stays free after it was killed",
-    rule="a claim whose NodeUnprepareResources has succeeded is not named again, and others get its devices",
+    "Unprepared devices stay free after the driver was killed",
+    rule="a claim is not mentioned again once NodeUnprepareResources has succeeded, and others get its devices",
     source=sources.KEP_4381,
     how=f"prepare and unprepare a claim; kill -9 it; {_AGAIN}; prepare another claim with the same device",
     fresh=True,
@@ -212,5 +219,7 @@ async def stays_free(rig: DraRig) -> Outcome:
             try:
                 await rig.client.prepared(second.ref)
             except PluginError as e:
-                return Failed(f"{offers[0].name} was unprepared before it was killed; for the next claim {e.message}")
+                return Failed(
+                    f"{offers[0].name} was unprepared before the kill, but another claim cannot get it: {e.message}"
+                )
     return Passed()

@@ -1,4 +1,4 @@
-"""The health of devices, if a driver offers to tell it."""
+"""The health of devices, if a driver reports it."""
 
 import time
 from collections import Counter
@@ -26,10 +26,10 @@ _YEAR = 365 * 24 * 3600
 
 
 def health_service(rig: DraRig) -> str:
-    """CannotTell if it offers none."""
+    """Return the health service of the driver. Raises CannotTell if it offers none."""
     offered = [each for each in rig.greeting.versions if each in HEALTH_SERVICES]
     if not offered:
-        raise CannotTell("it does not offer to tell the health of its devices")
+        raise CannotTell("the driver does not report the health of its devices")
     return offered[0]
 
 
@@ -40,7 +40,7 @@ def _stream(rig: DraRig) -> aclosing[AsyncGenerator[pb.NodeWatchResourcesRespons
 async def first_list(
     rig: DraRig, lists: AsyncIterator[pb.NodeWatchResourcesResponse] | None = None
 ) -> pb.NodeWatchResourcesResponse:
-    """Of this stream, or of a new one. CannotTell if nothing comes."""
+    """Return the first list of this stream, or of a new one. Raises CannotTell if none is sent."""
     if lists is None:
         async with _stream(rig) as lists:
             return await first_list(rig, lists)
@@ -50,13 +50,13 @@ async def first_list(
         patience.answered(_METHOD)
         return found
     patience.silent(_METHOD)
-    raise CannotTell("it sends nothing: see DRA-HEALTH-1")
+    raise CannotTell("the health stream sends nothing: see DRA-HEALTH-1")
 
 
 @checks.add(
     "DRA-HEALTH-1",
-    "It sends the health of its devices at once",
-    rule="a kubelet that connects knows nothing: each stream begins with the whole list",
+    "The health of devices is sent immediately",
+    rule="a kubelet that connects knows nothing yet, so each stream begins with the whole list",
     how=_HOW,
 )
 async def at_once(rig: DraRig) -> Outcome:
@@ -65,13 +65,13 @@ async def at_once(rig: DraRig) -> Outcome:
             await anext(messages)
             return Passed()
     rig.kubelet.patience.silent(_METHOD)
-    return Failed(f"{rig.settings.answer:g} s after the call nothing was sent")
+    return Failed(f"no list was sent within {rig.settings.answer:g} s")
 
 
 @checks.add(
     "DRA-HEALTH-2",
-    "It tells of devices that it has published",
-    rule="the kubelet looks devices up by pool and device: names that are empty or unknown are of nobody",
+    "Health is reported only for published devices",
+    rule="the kubelet looks devices up by pool and device name, and ignores unknown ones",
     how=f"{_HOW}; compare with its slices",
 )
 async def published(rig: DraRig) -> Outcome:
@@ -79,37 +79,37 @@ async def published(rig: DraRig) -> Outcome:
     for each in (await first_list(rig)).devices:
         if (each.device.pool_name, each.device.device_name) not in known:
             name = f"{each.device.pool_name or '(no pool)'}/{each.device.device_name or '(no device)'}"
-            return Failed(f"it tells of {name}, which is in none of its slices")
+            return Failed(f"health was reported for {name}, which is not in any slice of the driver")
     return Passed()
 
 
 @checks.add(
     "DRA-HEALTH-3",
-    "Each list is whole",
-    rule="devices that are missing from a list become unknown after a while",
+    "Health is reported for all published devices",
+    rule="the health of a device that is missing from a list becomes unknown after a while",
     how=f"{_HOW}; compare with its slices",
 )
 async def whole(rig: DraRig) -> Outcome:
-    told = {(each.device.pool_name, each.device.device_name) for each in (await first_list(rig)).devices}
-    missing = sorted(each.name for each in rig.offers() if (each.pool, each.name) not in told)
-    return Warned(f"published, and without health: {', '.join(missing[:5])}") if missing else Passed()
+    reported = {(each.device.pool_name, each.device.device_name) for each in (await first_list(rig)).devices}
+    missing = sorted(each.name for each in rig.offers() if (each.pool, each.name) not in reported)
+    return Warned(f"no health is reported for {', '.join(missing[:5])}") if missing else Passed()
 
 
 @checks.add(
     "DRA-HEALTH-4",
-    "No device is told of twice",
-    rule="of two reports about one device in one list the last one counts, whatever was meant",
+    "Each device is reported once",
+    rule="if a list has two entries for a device, only the last one counts",
     how=_HOW,
 )
 async def unique(rig: DraRig) -> Outcome:
-    told = Counter((each.device.pool_name, each.device.device_name) for each in (await first_list(rig)).devices)
-    twice = sorted(f"{pool}/{device}" for (pool, device), count in told.items() if count > 1)
+    counts = Counter((each.device.pool_name, each.device.device_name) for each in (await first_list(rig)).devices)
+    twice = sorted(f"{pool}/{device}" for (pool, device), count in counts.items() if count > 1)
     return Failed(f"more than once in one list: {', '.join(twice[:5])}") if twice else Passed()
 
 
 @checks.add(
     "DRA-HEALTH-5",
-    "Its values make sense",
+    "Health values are valid",
     rule="health is UNKNOWN, HEALTHY or UNHEALTHY; a timeout is not negative; times are seconds since 1970",
     how=_HOW,
 )
@@ -117,31 +117,31 @@ async def values(rig: DraRig) -> Outcome:
     for each in (await first_list(rig)).devices:
         name = each.device.device_name
         if each.health not in (pb.UNKNOWN, pb.HEALTHY, pb.UNHEALTHY):
-            return Failed(f"{name} has health {each.health}, which nobody knows")
+            return Failed(f"{name} has health {each.health}, which is not defined")
         if each.health_check_timeout_seconds < 0:
-            return Failed(f"{name} has a timeout of {each.health_check_timeout_seconds} s")
+            return Failed(f"{name} has a negative timeout of {each.health_check_timeout_seconds} s")
         if each.last_updated_time > time.time() + _YEAR:
-            return Failed(f"{name} was updated at {each.last_updated_time}: these are no seconds")
+            return Failed(f"{name} has last_updated_time {each.last_updated_time}, which is not in seconds")
     return Passed()
 
 
 @checks.add(
     "DRA-HEALTH-6",
-    "Its messages are short",
-    rule="the kubelet keeps 1024 bytes of a message",
+    "Health messages are short",
+    rule="the kubelet truncates messages to 1024 bytes",
     how=_HOW,
 )
 async def messages(rig: DraRig) -> Outcome:
     for each in (await first_list(rig)).devices:
         if (size := len(each.message.encode())) > MESSAGE_MAX:
-            return Warned(f"{each.device.device_name} has a message of {size} bytes, of which {MESSAGE_MAX} are kept")
+            return Warned(f"the message of {each.device.device_name} has {size} bytes, of which {MESSAGE_MAX} are kept")
     return Passed()
 
 
 @checks.add(
     "DRA-HEALTH-7",
-    "It repeats what it said before that expires",
-    rule="what was not heard again within health_check_timeout_seconds (30 without) becomes unknown",
+    "Health is repeated before it expires",
+    rule="health that is not repeated within health_check_timeout_seconds (by default 30) becomes unknown",
     how=f"{_HOW} and wait for the second message",
 )
 async def repeats(rig: DraRig) -> Outcome:
@@ -150,18 +150,18 @@ async def repeats(rig: DraRig) -> Outcome:
         timeouts = [each.health_check_timeout_seconds or DEFAULT_TIMEOUT for each in first.devices]
         shortest = min(timeouts, default=DEFAULT_TIMEOUT)
         if shortest > rig.settings.health:
-            raise CannotTell(f"what it says holds for {shortest} s, which is too long to wait for")
+            raise CannotTell(f"the health is valid for {shortest} s, which is too long to wait")
         with anyio.move_on_after(shortest):
             await anext(lists)
             return Passed()
-    return Failed(f"it was not repeated within the {shortest} s for which it holds")
+    return Failed(f"the health was not repeated within the {shortest} s for which it is valid")
 
 
 @checks.add(
     "DRA-HEALTH-8",
-    "Each of several streams gets the list",
-    rule="a kubelet that comes back opens a stream before the old one has ended",
-    how=f"{_HOW} several times at the same time",
+    "Several concurrent streams all get the list",
+    rule="a restarted kubelet opens a stream before the old one has ended",
+    how=f"{_HOW} several times concurrently",
 )
 async def several(rig: DraRig) -> Outcome:
     heard: list[int] = []
@@ -180,19 +180,19 @@ async def several(rig: DraRig) -> Outcome:
     async with anyio.create_task_group() as tasks:
         for number in range(3):
             tasks.start_soon(listen, number)
-    return Passed() if len(heard) == 3 else Failed(f"of three streams at the same time {len(heard)} got a list")
+    return Passed() if len(heard) == 3 else Failed(f"only {len(heard)} of three concurrent streams got a list")
 
 
 @checks.add(
     "DRA-HEALTH-9",
-    "Streams that were closed leave nothing behind",
-    rule="kubelets come and go: what is kept for a closed stream is lost",
+    "Closed streams release their resources",
+    rule="a driver outlives many kubelets; whatever it keeps for each closed stream adds up until it fails",
     source=sources.PRACTICE,
-    how=f"{_HOW} and close it, many times; look at /proc/PID/fd, task and statm",
+    how=f"{_HOW} and close it, many times; compare /proc/PID/fd, task and statm",
     fresh=True,
 )
 async def closed(rig: DraRig) -> Outcome:
-    return await leaks.uses_up(rig, partial(_opened, rig), 70, "streams that were closed", memory=_PER_STREAM)
+    return await leaks.uses_up(rig, partial(_opened, rig), 70, "closed streams", memory=_PER_STREAM)
 
 
 _PER_STREAM = 20 << 10  # bytes
@@ -206,8 +206,8 @@ async def _opened(rig: DraRig, times: int) -> None:
 
 @checks.add(
     "DRA-HEALTH-10",
-    "A list has at most 4 MiB",
-    rule="gRPC receives at most 4 MiB by default: with a longer list the stream breaks, each time that it is opened",
+    "A health list is at most 4 MiB",
+    rule="gRPC receives at most 4 MiB by default: a longer list breaks every stream",
     source=sources.GRPC,
     how=f"{_HOW}; add up the bytes of the first message",
 )
@@ -218,8 +218,8 @@ async def size(rig: DraRig) -> Outcome:
 
 @checks.add(
     "DRA-HEALTH-11",
-    "It keeps the stream open",
-    rule="when the stream ends the kubelet drops all that it knows of the driver's devices, and comes again 5 s later",
+    "The health stream stays open",
+    rule="when the stream ends, the kubelet forgets the health of all devices, and reconnects 5 seconds later",
     how=f"{_HOW}; it must not end",
 )
 async def stays_open(rig: DraRig) -> Outcome:
@@ -230,5 +230,5 @@ async def stays_open(rig: DraRig) -> Outcome:
                 async for _ in lists:
                     pass
         except PluginError as e:
-            return Failed(f"after its first list {e.message}")
+            return Failed(f"the health stream ended after its first list: {e.message}")
     return Passed()

@@ -1,4 +1,4 @@
-"""Two instances of a driver on one node, as in a rolling update: the new one starts before the old one ends."""
+"""Two instances of a driver on one node, as in a rolling update: the new one starts before the old one exits."""
 
 import anyio
 
@@ -18,7 +18,7 @@ _HOW = "start a second instance with another pod UID in the names of its sockets
 
 
 async def _second_registered(rig: DraRig) -> bool:
-    """Start it beside the first."""
+    """Start a second instance beside the first. Return whether both are registered."""
     rig.need_driver()
     before = rig.kubelet.count
     await rig.start_second()
@@ -26,7 +26,7 @@ async def _second_registered(rig: DraRig) -> bool:
 
 
 async def _both(rig: DraRig) -> list[DraClient]:
-    """CannotTell if they cannot be registered side by side: another check says so."""
+    """Return the clients of both instances. Raises CannotTell if they cannot be registered side by side."""
     if not await _second_registered(rig):
         raise CannotTell("two instances could not be registered: see DRA-TWO-1")
     return [client for _, client in rig.kubelet.drivers.values()]
@@ -35,7 +35,7 @@ async def _both(rig: DraRig) -> list[DraClient]:
 @checks.add(
     "DRA-TWO-1",
     "Two instances can be registered",
-    rule="kubelets since 1.33 take several instances of a driver, each with sockets of its own",
+    rule="kubelets since 1.33 register several instances of a driver, each with its own sockets",
     how=_HOW,
     fresh=True,
 )
@@ -43,16 +43,18 @@ async def registered(rig: DraRig) -> Outcome:
     if not await _second_registered(rig):
         found = ", ".join(path.name for path in rig.kubelet.drivers) or "none"
         ending = f"; the second one {rig.second.ending}" if rig.second and rig.second.ending else ""
-        return Failed(f"of two instances these are registered: {found}{ending}")
+        return Failed(f"of two instances, only these are registered: {found}{ending}")
     names = {greeting.name for greeting, _ in rig.kubelet.drivers.values()}
-    return Passed() if len(names) == 1 else Failed(f"the two have different names: {', '.join(sorted(names))}")
+    if len(names) > 1:
+        return Failed(f"the instances have different driver names: {', '.join(sorted(names))}")
+    return Passed()
 
 
 @checks.add(
     "DRA-TWO-2",
-    "One instance knows what the other has prepared",
-    rule="the kubelet calls any of the instances: what they know of claims is on disk, and shared",
-    how=f"{_HOW}; prepare with one, prepare and unprepare with the other; look into the CDI directory",
+    "Each instance knows what the other has prepared",
+    rule="the kubelet calls any of the instances, so their state of claims is on disk and shared",
+    how=f"{_HOW}; prepare with one, prepare and unprepare with the other; inspect the CDI directory",
     fresh=True,
 )
 async def shared_state(rig: DraRig) -> Outcome:
@@ -63,22 +65,24 @@ async def shared_state(rig: DraRig) -> Outcome:
         try:
             other = await second.prepared(claim.ref)
         except PluginError as e:
-            return Failed(f"prepared by one instance; by the other {e.message}")
+            return Failed(f"a claim prepared by one instance cannot be prepared by the other: {e.message}")
         if isinstance(found := same(one, other, "by two instances"), Failed):
             return found
         await second.unprepared(claim.ref)
         if left := rig.cdi.files() - before:
-            return Failed(f"prepared by one and unprepared by the other; left over: {', '.join(map(str, left))}")
+            return Failed(
+                f"prepared by one instance, unprepared by the other: {', '.join(map(str, left))} was left behind"
+            )
         devices = await first.prepared(claim.ref)
         if missing := rig.cdi.missing(ids_of(devices)):
-            return Failed(f"unprepared by one, prepared by the other; no CDI device {missing}")
+            return Failed(f"unprepared by one instance, prepared by the other: CDI device {missing} does not exist")
     return Passed()
 
 
 @checks.add(
     "DRA-TWO-3",
     "Two instances publish the same slices",
-    rule="both say the same of the same devices: the second one finds them published, and writes nothing",
+    rule="both instances have the same devices: the second one finds them published and writes nothing",
     source=sources.PRACTICE,
     how=f"{_HOW}; compare resourceVersions of the slices before and after",
     fresh=True,
@@ -88,14 +92,14 @@ async def same_slices(rig: DraRig) -> Outcome:
     await _both(rig)
     await anyio.sleep(rig.settings.quiet)
     if (after := rig.versions()) != before:
-        return Failed(f"the slices had versions {before}, and {after} with a second instance")
+        return Failed(f"a second instance changed the slices: versions {before}, then {after}")
     return Passed()
 
 
 @checks.add(
     "DRA-TWO-4",
-    "One instance ends and the other goes on",
-    rule="in a rolling update the old instance ends last: sockets and slices of the new one stay",
+    "One instance can exit while the other goes on",
+    rule="in a rolling update the old instance exits last, and must not remove sockets or slices of the new one",
     how=f"{_HOW}; stop the first one; call NodePrepareResources on the second",
     fresh=True,
 )
@@ -107,21 +111,21 @@ async def one_ends(rig: DraRig) -> Outcome:
     await anyio.sleep(rig.settings.quiet)
     if len(rig.kubelet.drivers) != 1:
         left = ", ".join(path.name for path in rig.kubelet.drivers) or "none"
-        return Failed(f"one of two instances was stopped, and these are registered now: {left}")
+        return Failed(f"after one of two instances was stopped, one should be registered, but these are: {left}")
     if not rig.published:
-        return Failed("one of two instances was stopped, and the slices of both are gone")
+        return Failed("after one of two instances was stopped, the slices of both are gone")
     async with rig.claim() as claim:
         devices = await rig.client.prepared(claim.ref)
         if missing := rig.cdi.missing(ids_of(devices)):
-            return Failed(f"one instance was stopped; the other answers without CDI device {missing}")
+            return Failed(f"after one instance was stopped, CDI device {missing} of the other does not exist")
     return Passed()
 
 
 @checks.add(
     "DRA-TWO-5",
-    "Two instances do not spoil each other's work",
-    rule="both may be called at the same time: they take turns, or what they share bears it",
-    how=f"{_HOW}; prepare several claims with both at the same time; unprepare all of them with one",
+    "Two instances do not interfere with each other",
+    rule="both may be called concurrently: they lock what they share, or it tolerates concurrent use",
+    how=f"{_HOW}; prepare several claims with both concurrently; unprepare all of them with one",
     fresh=True,
 )
 async def concurrent(rig: DraRig) -> Outcome:
@@ -138,10 +142,14 @@ async def concurrent(rig: DraRig) -> Outcome:
                 tasks.start_soon(one, both[number % 2], claim)
         for name, ids in answers.items():
             if missing := rig.cdi.missing(ids):
-                return Failed(f"prepared by two instances at a time: {name} has no CDI device {missing}")
+                return Failed(
+                    f"two instances prepared claims concurrently, and CDI device {missing} of {name} does not exist"
+                )
         for claim in claims:
             await both[0].unprepared(claim.ref)
         left = rig.cdi.files() - before
     if left:
-        return Failed(f"prepared by two at a time, and all unprepared by one; left over: {', '.join(map(str, left))}")
+        return Failed(
+            f"prepared concurrently by two instances, unprepared by one: {', '.join(map(str, left))} was left behind"
+        )
     return Passed()

@@ -1,4 +1,4 @@
-"""What a driver does when the kubelet is restarted: its connections break, and it is registered anew."""
+"""Restarts of the kubelet, which close all connections and register the driver again."""
 
 import anyio
 
@@ -11,24 +11,24 @@ from devlet.sanity.rig_dra import DraRig
 
 checks = Checks[DraRig](sources.PLUGIN_MANAGER)
 
-_RULE = "a kubelet that starts looks into plugins_registry, and registers whatever is there"
+_RULE = "a starting kubelet registers every driver whose socket is in plugins_registry"
 _HOW = "close all connections; then call GetInfo and NotifyRegistrationStatus again"
 
 
 async def _again(rig: DraRig) -> Outcome | None:
-    """An outcome if it could not be registered by the next kubelet."""
+    """Restart the kubelet. Return an outcome if the driver could not be registered by it."""
     rig.need_driver()
     before = rig.kubelet.count
     await rig.restart_kubelet()
     if await rig.ready_again(before):
         return None
     last = rig.greetings[-1].problem if rig.kubelet.count > before else "there is no socket in plugins_registry"
-    return Failed(f"it was not registered again within {rig.settings.wait:g} s: {last}")
+    return Failed(f"after a kubelet restart the driver was not registered within {rig.settings.wait:g} s: {last}")
 
 
 @checks.add(
     "DRA-AGAIN-1",
-    "It can be registered again after the kubelet was restarted",
+    "The driver can be registered again after a kubelet restart",
     rule=_RULE,
     how=_HOW,
     fresh=True,
@@ -43,8 +43,8 @@ async def again(rig: DraRig) -> Outcome:
 
 @checks.add(
     "DRA-AGAIN-2",
-    "What was prepared is prepared for the next kubelet too",
-    rule="a kubelet that was restarted prepares the claims of running pods again, and expects the same answer",
+    "Prepared claims stay prepared over a kubelet restart",
+    rule="a restarted kubelet prepares the claims of running pods again, and expects the same answer",
     source=sources.KEP_4381,
     how=f"call NodePrepareResources; {_HOW}; call it again and compare",
     fresh=True,
@@ -57,14 +57,14 @@ async def still_prepared(rig: DraRig) -> Outcome:
         try:
             second = await rig.client.prepared(claim.ref)
         except PluginError as e:
-            return Failed(f"prepared before the kubelet was restarted; then {e.message}")
-        return same(first, second, "before and after the kubelet was restarted")
+            return Failed(f"a claim prepared before the kubelet restart cannot be prepared again: {e.message}")
+        return same(first, second, "before and after a kubelet restart")
 
 
 @checks.add(
     "DRA-AGAIN-3",
-    "Its slices stay as they are when the kubelet is restarted",
-    rule="the devices have not changed: each needless write makes every scheduler look at all of them again",
+    "Slices do not change when the kubelet restarts",
+    rule="the devices have not changed, and every unnecessary write makes all schedulers examine them again",
     source=sources.PRACTICE,
     how=f"{_HOW}; compare resourceVersions of its slices",
     fresh=True,
@@ -75,15 +75,15 @@ async def same_slices(rig: DraRig) -> Outcome:
         return found
     await anyio.sleep(rig.settings.quiet)
     if (after := rig.versions()) != before:
-        return Failed(f"its slices had versions {before}, and have {after} after the kubelet was restarted")
+        return Failed(f"the slices had versions {before} before the kubelet restart, and {after} after it")
     return Passed()
 
 
 @checks.add(
     "DRA-AGAIN-4",
-    "It can be registered after each of several restarts",
+    "The driver can be registered after each of several kubelet restarts",
     rule=f"{_RULE}, every time",
-    how=f"{_HOW}; do it three times",
+    how=f"{_HOW}; repeat this three times",
     fresh=True,
 )
 async def again_and_again(rig: DraRig) -> Outcome:
@@ -95,9 +95,9 @@ async def again_and_again(rig: DraRig) -> Outcome:
 
 @checks.add(
     "DRA-AGAIN-5",
-    "It can be started before the kubelet",
-    rule="nobody orders the start of kubelet and drivers: a driver waits to be found",
-    how="start it while nobody looks at plugins_registry, and call GetInfo some seconds later",
+    "The driver can start before the kubelet",
+    rule="kubelet and drivers start in any order: a driver waits until it is found",
+    how="start it without a kubelet, and call GetInfo a few seconds later",
     fresh=True,
 )
 async def first_of_all(rig: DraRig) -> Outcome:
@@ -113,7 +113,7 @@ async def first_of_all(rig: DraRig) -> Outcome:
     await rig.kubelet.start()
     if not await rig.ready_again(before):
         return Failed(
-            f"it was ready {rig.settings.late:g} s before the kubelet, and could not be registered "
+            f"ready {rig.settings.late:g} s before the kubelet, the driver could not be registered "
             f"within {rig.settings.wait:g} s"
         )
     return Passed()

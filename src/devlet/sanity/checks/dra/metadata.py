@@ -1,4 +1,4 @@
-"""What a driver lets containers read about their devices: a file for each request, mounted by a CDI device."""
+"""Device metadata that containers can read: a file for each request, mounted by a CDI device."""
 
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
@@ -22,7 +22,7 @@ _ENTRY = "from-template"
 
 
 async def _mounts(rig: DraRig, claim: MadeClaim) -> list[Mount]:
-    """Of metadata alone. CannotTell if there are none: a driver need not say anything of its devices."""
+    """Return the mounts of metadata. Raises CannotTell if there are none: a driver need not provide metadata."""
     try:
         known = rig.cdi.devices(ids_of(await rig.client.prepared(claim.ref)))
     except NotFound as e:
@@ -30,7 +30,7 @@ async def _mounts(rig: DraRig, claim: MadeClaim) -> list[Mount]:
     inside = metadata.CONTAINER_DIRECTORY
     mounts = [each for each in edits(known).mounts if PurePosixPath(each.container_path).is_relative_to(inside)]
     if not mounts:
-        raise CannotTell(f"it mounts nothing below {inside}: containers learn nothing of their devices")
+        raise CannotTell(f"the driver provides no device metadata: it mounts nothing below {inside}")
     return mounts
 
 
@@ -44,9 +44,9 @@ async def _read(rig: DraRig, claim: MadeClaim) -> list[DeviceMetadata]:
 
 @checks.add(
     "DRA-META-1",
-    "Containers can read its device metadata",
-    rule="a stream of JSON objects, of which a reader takes the first whose apiVersion it knows; another mistake "
-    f"before that makes all of it unreadable: {metadata.KIND} of {metadata.V1ALPHA1}",
+    "Device metadata can be read",
+    rule="a stream of JSON objects, of which a reader uses the first with a known apiVersion; any other error "
+    f"before it makes the file unreadable: {metadata.KIND} of {metadata.V1ALPHA1}",
     how=f"{_HOW} {metadata.CONTAINER_DIRECTORY}",
 )
 async def readable(rig: DraRig) -> Outcome:
@@ -61,9 +61,9 @@ async def readable(rig: DraRig) -> Outcome:
 
 @checks.add(
     "DRA-META-2",
-    "Its device metadata are of the claim and of its devices",
-    rule="metadata has name, namespace and uid of the claim and a generation from 1 on; requests have the devices that "
-    "the claim was given, by driver, pool and name",
+    "Device metadata describes the claim and its devices",
+    rule="metadata has the name, namespace and UID of the claim and a generation of at least 1; requests list the "
+    "allocated devices, by driver, pool and name",
     how=f"{_HOW} {metadata.CONTAINER_DIRECTORY}; compare it with the claim",
 )
 async def of_claim(rig: DraRig) -> Outcome:
@@ -73,29 +73,29 @@ async def of_claim(rig: DraRig) -> Outcome:
         for each in found:
             if problem := _name_problem(each.metadata, claim):
                 return Failed(problem)
-        told = sorted(
+        listed = sorted(
             (part.name, device.driver, device.pool, device.name)
             for each in found
             for part in each.requests
             for device in part.devices
         )
     given = sorted((each["request"], each["driver"], each["pool"], each["device"]) for each in claim.results)
-    return Passed() if told == given else Failed(f"the claim was given {given}, and its metadata have {told}")
+    return Passed() if listed == given else Failed(f"the claim was allocated {given}, but its metadata lists {listed}")
 
 
 def _name_problem(name: ObjectName, claim: MadeClaim) -> str:
-    told, true = (name.namespace, name.name, name.uid), (claim.ref.namespace, claim.name, claim.ref.uid)
-    if told != true:
-        return f"claim {true} is called {told} in its metadata"
-    return "" if name.generation >= 1 else f"generation {name.generation}: it is counted from 1 on"
+    named, true = (name.namespace, name.name, name.uid), (claim.ref.namespace, claim.name, claim.ref.uid)
+    if named != true:
+        return f"claim {true} is called {named} in its metadata"
+    return "" if name.generation >= 1 else f"the generation is {name.generation}, expected at least 1"
 
 
 @checks.add(
     "DRA-META-3",
-    "Its device metadata are where containers look for them",
-    rule="…/resourceclaims/CLAIM/REQUEST/DRIVER-metadata.json, or …/resourceclaimtemplates/ENTRY/… for a claim that "
-    f"was made from a template for an entry of its pod, below {metadata.CONTAINER_DIRECTORY}; read-only",
-    how=f"call NodePrepareResources for a claim, and for one with the annotation {ENTRY_ANNOTATION}; look at the "
+    "Device metadata is mounted where containers look for it",
+    rule="…/resourceclaims/CLAIM/REQUEST/DRIVER-metadata.json, or …/resourceclaimtemplates/ENTRY/… for a claim "
+    f"created from a template for an entry of its pod, below {metadata.CONTAINER_DIRECTORY}; read-only",
+    how=f"call NodePrepareResources for a claim, and for one with the annotation {ENTRY_ANNOTATION}; check the "
     "mounts of its CDI devices",
 )
 async def in_place(rig: DraRig) -> Outcome:
@@ -106,15 +106,13 @@ async def in_place(rig: DraRig) -> Outcome:
     async with rig.claim(annotations={ENTRY_ANNOTATION: _ENTRY}) as claim:
         wanted = metadata.template_file(rig.name, _ENTRY, request)
         if problem := _place_problem(await _mounts(rig, claim), wanted):
-            return Failed(f"for a claim that was made from a template: {problem}")
+            return Failed(f"for a claim created from a template: {problem}")
     return Passed()
 
 
 def _place_problem(mounts: Sequence[Mount], wanted: PurePosixPath) -> str:
     found = {each.container_path: each for each in mounts}
     if str(wanted) not in found:
-        return f"nothing is mounted at {wanted}, but at {', '.join(found)}"
+        return f"expected a mount at {wanted}, found {', '.join(found)}"
     options = found[str(wanted)].options
-    return (
-        "" if "ro" in options else f"{wanted} is mounted with {', '.join(options) or 'no options'}: it can be changed"
-    )
+    return "" if "ro" in options else f"{wanted} is mounted with {', '.join(options) or 'no options'}, expected ro"

@@ -1,4 +1,4 @@
-"""How a driver makes itself known: a socket in `plugins_registry`, and what it answers there."""
+"""Registration of a DRA driver: a socket in `plugins_registry`, and its responses there."""
 
 from contextlib import aclosing
 from pathlib import Path
@@ -21,8 +21,8 @@ _KNOWN = (*SERVICES, *HEALTH_SERVICES)
 
 @checks.add(
     "DRA-REG-1",
-    "It can be registered soon after it was started",
-    rule="a driver has a socket in plugins_registry, serves Registration there, and DRAPlugin on its endpoint",
+    "The driver can be registered soon after it starts",
+    rule="a driver serves Registration on a socket in plugins_registry, and DRAPlugin on its endpoint",
     how=f"{_INFO}; then NotifyRegistrationStatus; then call NodePrepareResources on its endpoint",
 )
 async def registers(rig: DraRig) -> Outcome:
@@ -33,20 +33,20 @@ async def registers(rig: DraRig) -> Outcome:
 
 @checks.add(
     "DRA-REG-2",
-    "It introduces itself as a DRA driver",
-    rule="PluginInfo.type is DRAPlugin: it decides what a kubelet calls next",
+    "GetInfo reports the type DRAPlugin",
+    rule="PluginInfo.type is DRAPlugin, which determines what a kubelet calls next",
     source=sources.REGISTRATION_API,
     how=_INFO,
 )
 async def type_(rig: DraRig) -> Outcome:
     found = rig.greeting.type
-    return Passed() if found == "DRAPlugin" else Failed(f"its type is {found!r}, expected 'DRAPlugin'")
+    return Passed() if found == "DRAPlugin" else Failed(f"the type is {found!r}, expected 'DRAPlugin'")
 
 
 @checks.add(
     "DRA-REG-3",
-    "Its name is that of a DRA driver",
-    rule="a driver's name is a DNS subdomain in lower case with at most 63 characters, as in its slices",
+    "The driver name is valid",
+    rule="a driver name is a lowercase DNS subdomain of at most 63 characters, as in its slices",
     source=sources.RESOURCE_API,
     how=_INFO,
 )
@@ -54,70 +54,72 @@ async def name(rig: DraRig) -> Outcome:
     found = rig.greeting.name
     problems = names.driver_name(found) if found else ["it is empty"]
     if problems or found != found.lower():
-        return Failed(f"its name is {found!r}: {problems[0] if problems else 'it has letters in upper case'}")
+        return Failed(f"the name is {found!r}: {problems[0] if problems else 'it contains uppercase letters'}")
     return Passed()
 
 
 @checks.add(
     "DRA-REG-4",
-    "Its endpoint is the path of a socket",
-    rule="PluginInfo.endpoint is the whole path of the socket that serves, or empty if it is the same one",
+    "The endpoint is the path of a socket",
+    rule="PluginInfo.endpoint is the absolute path of the socket that serves, or empty for the same socket",
     source=sources.REGISTRATION_API,
     how=_INFO,
 )
 async def endpoint(rig: DraRig) -> Outcome:
     found = rig.greeting
     if found.endpoint and not Path(found.endpoint).is_absolute():
-        return Failed(f"its endpoint {found.endpoint!r} is not the whole path of a socket")
+        return Failed(f"the endpoint {found.endpoint!r} is not the absolute path of a socket")
     if not found.path.is_socket():
-        return Failed(f"its endpoint {found.endpoint} is no socket")
+        return Failed(f"the endpoint {found.endpoint} is not a socket")
     return Passed()
 
 
 @checks.add(
     "DRA-REG-5",
-    "It offers a service that kubelets know",
-    rule="one of PluginInfo.supported_versions is v1.DRAPlugin or v1beta1.DRAPlugin, or the kubelet refuses it",
+    "The driver offers a service that kubelets know",
+    rule="PluginInfo.supported_versions contain v1.DRAPlugin or v1beta1.DRAPlugin, or the kubelet refuses the driver",
     source=sources.DRA_MANAGER,
     how=_INFO,
 )
 async def versions(rig: DraRig) -> Outcome:
     found = rig.greeting
     if not found.service:
-        return Failed(f"its versions are {', '.join(found.versions) or 'none'}, expected one of {', '.join(SERVICES)}")
+        return Failed(
+            f"the supported versions are {', '.join(found.versions) or 'none'}, expected one of {', '.join(SERVICES)}"
+        )
     return Passed(f"{', '.join(found.versions)}")
 
 
 @checks.add(
     "DRA-REG-6",
-    "It offers nothing that nobody knows",
-    rule="supported_versions are short names such as v1.DRAPlugin, and not those of gRPC services or releases",
+    "The driver offers only known services",
+    rule="supported_versions are short names such as v1.DRAPlugin, not names of gRPC services or releases",
     source=sources.DRA_MANAGER,
     how=_INFO,
 )
 async def known_versions(rig: DraRig) -> Outcome:
     unknown = [each for each in rig.greeting.versions if each not in _KNOWN]
-    return Warned(f"no kubelet knows {', '.join(unknown)}") if unknown else Passed()
+    return Warned(f"the driver offers {', '.join(unknown)}, which no kubelet knows") if unknown else Passed()
 
 
 @checks.add(
     "DRA-REG-7",
-    "The newest service comes first",
-    rule="kubelets since 1.34 take the first service of supported_versions that they know: v1 before v1beta1",
+    "The newest service is listed first",
+    rule="kubelets since 1.34 use the first service in supported_versions that they know: v1 before v1beta1",
     source=sources.DRA_MANAGER,
     how=_INFO,
 )
 async def order(rig: DraRig) -> Outcome:
     offered = [each for each in rig.greeting.versions if each in SERVICES]
     if offered != sorted(offered, key=list(SERVICES).index):
-        return Warned(f"it offers {', '.join(offered)} in this order, and is called by {offered[0]}")
+        return Warned(f"the driver offers {', '.join(offered)} in this order, so kubelets use {offered[0]}")
     return Passed()
 
 
 @checks.add(
     "DRA-REG-8",
-    "It serves what it offers",
-    rule="a kubelet does not try another service if the one that it chose is unimplemented",
+    "Every offered service is implemented",
+    rule="a kubelet does not fall back to another service if the one that it chose is unimplemented",
     source=sources.DRA_MANAGER,
     how="call NodePrepareResources and NodeUnprepareResources of each of supported_versions, without claims",
 )
@@ -132,29 +134,29 @@ async def serves(rig: DraRig) -> Outcome:
                     async with aclosing(rig.client.health(version)) as lists:
                         await anext(lists)
         except PluginUnimplemented as e:
-            return Failed(f"it offers {version}, and {e.message}")
+            return Failed(f"the driver offers {version}, but does not implement it: {e.message}")
         except PluginError:
-            continue  # of no concern here: it is there
+            continue  # it is implemented, which is all that matters here
     return Passed()
 
 
 @checks.add(
     "DRA-REG-9",
-    "It serves before it can be found",
-    rule="the kubelet may call as soon as it has registered a driver, and pods wait for what is not answered",
-    how="watch plugins_registry; connect to the endpoint as soon as the socket is there",
+    "The driver serves before it can be found",
+    rule="the kubelet may call a driver as soon as it is registered, and pods wait if the call fails",
+    how="watch plugins_registry; connect to the endpoint as soon as the socket exists",
 )
 async def serves_first(rig: DraRig) -> Outcome:
     late = [each for each in rig.greetings if each.late]
     if late:
-        return Warned(f"when {late[0].found_at.name} was found, nobody listened on {late[0].path}")
+        return Warned(f"when {late[0].found_at.name} was found, the driver did not yet listen on {late[0].path}")
     return Passed()
 
 
 @checks.add(
     "DRA-REG-10",
-    "It says the same of itself each time",
-    rule="GetInfo is called at each registration, and must not depend on how often it was",
+    "GetInfo always returns the same answer",
+    rule="GetInfo is called at each registration and must not depend on earlier calls",
     how=f"{_INFO}, several times",
 )
 async def stable(rig: DraRig) -> Outcome:
@@ -162,14 +164,14 @@ async def stable(rig: DraRig) -> Outcome:
     answers = [await rig.kubelet.ask(path) for _ in range(4)]
     for each in answers[1:]:
         if each != answers[0]:
-            return Failed(f"first it said {line(answers[0])}, and then {line(each)}")
+            return Failed(f"GetInfo first returned {line(answers[0])}, and then {line(each)}")
     return Passed()
 
 
 @checks.add(
     "DRA-REG-11",
-    "A refused registration is not its end",
-    rule="the kubelet says plugin_registered=false if it cannot take a driver, and tries again",
+    "The driver survives a refused registration",
+    rule="the kubelet sends plugin_registered=false if it cannot register a driver, and retries",
     how="call NotifyRegistrationStatus with plugin_registered=false, then GetInfo and NotifyRegistrationStatus again",
     fresh=True,
 )
@@ -179,19 +181,19 @@ async def refused(rig: DraRig) -> Outcome:
     await rig.restart_kubelet()
     if not await rig.ready_again(before + 1):
         problems = [each.problem for each in rig.greetings[-1:]]
-        return Failed(f"it was refused once, and could not be registered afterwards: {''.join(problems)}")
+        return Failed(f"after one refusal the driver could not be registered: {''.join(problems)}")
     await rig.client.prepare()
     return Passed()
 
 
 @checks.add(
     "DRA-REG-12",
-    "It learns of its registration without complaint",
+    "NotifyRegistrationStatus succeeds",
     rule="a driver that answers NotifyRegistrationStatus(plugin_registered=true) with an error is not registered",
     how=f"{_INFO}, then NotifyRegistrationStatus with plugin_registered=true",
 )
-async def told(rig: DraRig) -> Outcome:
-    found = [each for each in rig.greetings if each.told]
+async def notified(rig: DraRig) -> Outcome:
+    found = [each for each in rig.greetings if each.notified]
     if found:
-        return Failed(f"it was told that it is registered: {found[0].told}")
+        return Failed(f"NotifyRegistrationStatus with plugin_registered=true failed: {found[0].notified}")
     return Passed()

@@ -1,4 +1,4 @@
-"""Devices that several claims may have at the same time (`allowMultipleAllocations`)."""
+"""Devices that several claims may share (`allowMultipleAllocations`)."""
 
 from devlet.errors import PluginError
 from devlet.sanity import sources
@@ -12,9 +12,9 @@ checks = Checks[DraRig](sources.KEP_5075)
 
 @checks.add(
     "DRA-PREP-20",
-    "Two claims can share a device that may be shared",
-    rule="the scheduler gives a device with allowMultipleAllocations to several claims, within its capacity",
-    how="make two ResourceClaims that are allocated shares of one device, and call NodePrepareResources for both",
+    "Two claims can share a shareable device",
+    rule="the scheduler allocates a device with allowMultipleAllocations to several claims, within its capacity",
+    how="create two ResourceClaims that are allocated shares of one device and call NodePrepareResources for both",
 )
 async def two_claims(rig: DraRig) -> Outcome:
     [offer] = rig.maker.take(1, shared=True)
@@ -24,7 +24,7 @@ async def two_claims(rig: DraRig) -> Outcome:
         try:
             ids += ids_of(await rig.client.prepared(second.ref))
         except PluginError as e:
-            return Failed(f"{first.name} has a share of {offer.name}; for another one {e.message}")
+            return Failed(f"{first.name} has a share of {offer.name}; preparing another share failed: {e.message}")
         if missing := rig.cdi.missing(ids):
-            return Failed(f"two claims have shares of {offer.name}, and there is no CDI device {missing}")
+            return Failed(f"two shares of {offer.name} were prepared, but CDI device {missing} does not exist")
     return Passed()

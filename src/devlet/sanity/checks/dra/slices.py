@@ -1,4 +1,4 @@
-"""What a driver publishes: its ResourceSlices, and when it writes them."""
+"""The ResourceSlices that a driver publishes, and when it writes them."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -21,51 +21,53 @@ _GET = "kubectl get resourceslices -o yaml"
 
 @checks.add(
     "DRA-SLICE-1",
-    "It publishes its devices",
-    rule="what is in no ResourceSlice is never allocated; most drivers publish the devices of their own node",
+    "The driver publishes its devices",
+    rule="only devices in ResourceSlices are allocated; most drivers publish the devices of their own node",
     how=_GET,
 )
 async def publishes(rig: DraRig) -> Outcome:
     name = rig.name
     if not rig.published:
-        return Warned(f"{rig.settings.wait:g} s after its start there is no slice of {name}")
+        return Warned(f"{rig.settings.wait:g} s after the driver started, {name} has no slice")
     return Passed(f"{len(rig.offers())} devices in {len(rig.slices)} slices")
 
 
 @checks.add(
     "DRA-SLICE-2",
-    "Its slices have the name under which it is registered",
-    rule="the kubelet finds the driver of an allocated device by its name: spec.driver is that of PluginInfo",
+    "Slices have the registered driver name",
+    rule="the kubelet finds the driver of an allocated device by its name: spec.driver is the name in PluginInfo",
     source=sources.DRA_MANAGER,
     how=_GET,
 )
 async def own_name(rig: DraRig) -> Outcome:
     if not rig.api.is_ours:
-        raise CannotTell("others publish slices in this cluster, too")
+        raise CannotTell("other drivers publish slices in this cluster as well")
     others = {each["spec"]["driver"] for each in rig.history.slices.values()} - {rig.name}
     return (
-        Failed(f"it is registered as {rig.name}, and publishes for {', '.join(sorted(others))}") if others else Passed()
+        Failed(f"the driver is registered as {rig.name}, but publishes slices of {', '.join(sorted(others))}")
+        if others
+        else Passed()
     )
 
 
 @checks.add(
     "DRA-SLICE-3",
-    "Its slices are of its own node",
-    rule="spec.nodeName says where the devices are; allNodes and selectors are for devices that are not in a node",
+    "Slices belong to the driver's own node",
+    rule="spec.nodeName is the node of the devices; allNodes and selectors are for devices outside of nodes",
     how=_GET,
 )
 async def own_node(rig: DraRig) -> Outcome:
     for each in rig.slices:
         node = each["spec"].get("nodeName", "")
         if node and node != rig.places.node:
-            return Failed(f"slice {each['metadata']['name']} is of node {node}, and not of {rig.places.node}")
+            return Failed(f"slice {each['metadata']['name']} has node {node}, expected {rig.places.node}")
     return Passed()
 
 
 @checks.add(
     "DRA-SLICE-4",
-    "Its slices belong to the node",
-    rule="a slice of a node has it as its owner, with its UID and as controller: so they go when the node goes",
+    "Slices are owned by the node",
+    rule="a slice of a node has the node as owner and controller, with its UID, so it is deleted with the node",
     how=_GET,
 )
 async def owners(rig: DraRig) -> Outcome:
@@ -79,16 +81,16 @@ def _owner_problem(rig: DraRig, slice: Document) -> str:
     owners = slice["metadata"].get("ownerReferences") or []
     nodes = [each for each in owners if each.get("kind") == "Node" and each.get("name") == rig.places.node]
     if not nodes:
-        return f"it has no owner that is node {rig.places.node}"
+        return f"node {rig.places.node} is not an owner of it"
     if nodes[0].get("uid") != rig.api.node_uid:
-        return f"its owner has UID {nodes[0].get('uid')!r}, and the node {rig.api.node_uid}"
-    return "" if nodes[0].get("controller") else "its owner is not its controller"
+        return f"the UID of its owner is {nodes[0].get('uid')!r}, expected {rig.api.node_uid}"
+    return "" if nodes[0].get("controller") else "its owner is not marked as controller"
 
 
 @checks.add(
     "DRA-SLICE-5",
-    "Its pools are complete",
-    rule="a pool is used only if it has resourceSliceCount slices of its highest generation",
+    "Pools are complete",
+    rule="a pool is used only if it has as many slices of its highest generation as resourceSliceCount says",
     how=f"{_GET}; compare spec.pool of all slices",
 )
 async def complete(rig: DraRig) -> Outcome:
@@ -101,12 +103,12 @@ def _incomplete(rig: DraRig) -> str:
         wanted = {each["spec"]["pool"]["resourceSliceCount"] for each in slices}
         if wanted != {len(slices)}:
             counts = " and ".join(map(str, sorted(wanted)))
-            return f"pool {name} has {len(slices)} slices of its newest generation, and says {counts}"
+            return f"pool {name} has {len(slices)} slices of its newest generation, but resourceSliceCount is {counts}"
     return ""
 
 
 async def _lasting(rig: DraRig, problem: Callable[[DraRig], str]) -> str:
-    """Many slices take a while: what is wrong with them counts if it does not pass."""
+    """Return a problem that does not go away while the driver is still writing slices."""
     rig.need_slices()
 
     def holds() -> bool:
@@ -116,7 +118,7 @@ async def _lasting(rig: DraRig, problem: Callable[[DraRig], str]) -> str:
 
 
 async def settled(rig: DraRig) -> dict[str, str]:
-    """Versions of its slices, once it has published all of them."""
+    """Wait until all slices are published, and return their versions."""
     await _lasting(rig, _incomplete)
     await rig.history.changes.settle(rig.settings.settle)
     return rig.versions()
@@ -124,8 +126,8 @@ async def settled(rig: DraRig) -> dict[str, str]:
 
 @checks.add(
     "DRA-SLICE-6",
-    "No slice of an old generation stays",
-    rule="slices of older generations are in nobody's way, and are still read by everybody",
+    "Slices of old generations are removed",
+    rule="slices of older generations are not used, but every client still reads them",
     how=f"{_GET}; compare spec.pool.generation",
 )
 async def no_old_ones(rig: DraRig) -> Outcome:
@@ -136,40 +138,40 @@ async def no_old_ones(rig: DraRig) -> Outcome:
 def _old_ones(rig: DraRig) -> str:
     newest = {each["metadata"]["name"] for slices in rig.pools().values() for each in slices}
     old = [each["metadata"]["name"] for each in rig.slices if each["metadata"]["name"] not in newest]
-    return f"of an older generation than others of their pool: {', '.join(old)}" if old else ""
+    return f"slices of an older generation of their pool still exist: {', '.join(old)}" if old else ""
 
 
 @checks.add(
     "DRA-SLICE-7",
-    "No device is in a pool twice",
-    rule="driver, pool and device name one device: pools with duplicates are invalid, and none of them is allocated",
+    "Devices are unique within a pool",
+    rule="driver, pool and device name identify a device: a pool with duplicates is invalid and never allocated",
     how=f"{_GET}; compare the names of devices",
 )
 async def unique(rig: DraRig) -> Outcome:
     counts = Counter((offer.pool, offer.name) for offer in rig.offers())
     twice = [f"{pool}/{device}" for (pool, device), count in counts.items() if count > 1]
-    return Failed(f"published more than once: {', '.join(twice[:5])}") if twice else Passed()
+    return Failed(f"devices are published more than once: {', '.join(twice[:5])}") if twice else Passed()
 
 
 @checks.add(
     "DRA-SLICE-8",
-    "The API server takes its slices",
-    rule="limits and names are checked by the API server: 128 devices in a slice, 64 with taints or counters",
-    how="look into the driver's log for answers 422 and 403",
+    "The API server accepts all slices",
+    rule="the API server checks names and limits: 128 devices in a slice, 64 with taints or counters",
+    how="look for responses 422 and 403 in the driver's log",
 )
 async def accepted(rig: DraRig) -> Outcome:
     if rig.api.refusals is None:
-        raise CannotTell("the answers of another cluster's API server are not known")
+        raise CannotTell("the responses of another cluster's API server are not known")
     if refusals := rig.api.refusals:
-        return Failed(f"{len(refusals)} writes were refused, the first one with: {refusals[0][:500]}")
+        return Failed(f"{len(refusals)} writes were rejected, the first one with: {refusals[0][:500]}")
     rig.need_driver()
     return Passed()
 
 
 @checks.add(
     "DRA-SLICE-9",
-    "Its slices stay as they are while nothing happens",
-    rule="each write makes every scheduler and autoscaler look at the devices again",
+    "Slices do not change while nothing happens",
+    rule="every write makes all schedulers and autoscalers examine the devices again",
     source=sources.PRACTICE,
     how="kubectl get resourceslices --watch",
 )
@@ -177,16 +179,16 @@ async def quiet(rig: DraRig) -> Outcome:
     before, count = await settled(rig), rig.history.count
     await anyio.sleep(rig.settings.quiet)
     if rig.versions() != before:
-        return Failed(f"{rig.history.count - count} changes in {rig.settings.quiet:g} s in which nothing happened")
+        return Failed(f"{rig.history.count - count} writes in {rig.settings.quiet:g} s, although nothing happened")
     return Passed()
 
 
 @checks.add(
     "DRA-SLICE-10",
-    "A slice that was deleted comes back",
-    rule="a kubelet deletes the slices of its node when it starts, or when a driver was away for 30 seconds",
+    "A deleted slice is restored",
+    rule="a kubelet deletes the slices of its node when it starts, or when a driver is away for 30 seconds",
     source=sources.DRA_MANAGER,
-    how="kubectl delete its slices, and wait for a minute or two",
+    how="kubectl delete its slices and wait for a minute or two",
     fresh=True,
 )
 async def comes_back(rig: DraRig) -> Outcome:
@@ -207,26 +209,28 @@ async def comes_back(rig: DraRig) -> Outcome:
         )
 
     if not await rig.history.until(back, rig.settings.repair):
-        return Failed(f"its slices were deleted; {rig.settings.repair:g} s later {len(new_ones())} are back")
+        return Failed(
+            f"{rig.settings.repair:g} s after its slices were deleted, only {len(new_ones())} new ones were published"
+        )
     return Passed()
 
 
 @checks.add(
     "DRA-SLICE-11",
-    "It leaves the slices of others alone",
-    rule="a driver writes slices of its own name and its own node only: those of the same driver elsewhere are not its",
-    how="create a slice of its name for another node, and one of another driver for its node; restart it; look at both",
+    "Slices of other drivers and nodes are left alone",
+    rule="a driver writes only slices with its own name and its own node, not those of the same driver elsewhere",
+    how="create a slice with its name for another node, and one of another driver for its node; restart it; check both",
     fresh=True,
 )
 async def leaves_others(rig: DraRig) -> Outcome:
     if not rig.api.is_ours:
-        raise CannotTell("slices of others would be made in a cluster that is not ours")
+        raise CannotTell("foreign slices cannot be created in a cluster that others use")
     foreign = [_slice(rig.name, "sanity-other-node"), _slice("other.example.com", rig.places.node)]
     made = [await rig.cluster.create(RESOURCE_SLICES, each) for each in foreign]
     names = {each["metadata"]["name"] for each in made}
     try:
         if not await rig.restart():
-            raise CannotTell("it could not be registered again after it was started again")
+            raise CannotTell("the driver could not be registered again after a restart: see DRA-KILL-1")
         await anyio.sleep(rig.settings.quiet)
         touched = [each for each in rig.history.changes if each.slice["metadata"]["name"] in names]
     finally:
@@ -236,7 +240,7 @@ async def leaves_others(rig: DraRig) -> Outcome:
     for each in touched:
         if each.type is not EventType.ADDED:
             spec = each.slice["spec"]
-            return Failed(f"{each.type.lower()}: the slice of {spec['driver']} on node {spec['nodeName']}")
+            return Failed(f"the driver {each.type.lower()} the slice of {spec['driver']} on node {spec['nodeName']}")
     return Passed()
 
 
@@ -254,8 +258,8 @@ def _slice(driver: str, node: str) -> Document:
 
 @checks.add(
     "DRA-SLICE-12",
-    "The names of its slices do not collide",
-    rule="slices have no namespace, and all nodes publish: generateName, or a name with driver and node in it",
+    "Slice names are unique across nodes",
+    rule="slices have no namespace, and all nodes publish some: use generateName, or a name with driver and node",
     source=sources.PRACTICE,
     how=_GET,
 )
@@ -263,5 +267,5 @@ async def own_names(rig: DraRig) -> Outcome:
     for each in rig.slices:
         name = each["metadata"]["name"]
         if not each["metadata"].get("generateName") and rig.places.node not in name:
-            return Warned(f"a slice is called {name}: on the next node it would have the same name")
+            return Warned(f"slice {name} would have the same name on other nodes")
     return Passed()

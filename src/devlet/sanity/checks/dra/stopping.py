@@ -1,4 +1,4 @@
-"""A driver that is asked to end: SIGTERM, as the runtime sends it to a pod that is deleted or updated."""
+"""A driver that is stopped with SIGTERM, as the runtime stops a pod that is deleted or updated."""
 
 from contextlib import suppress
 
@@ -30,21 +30,23 @@ async def _started_again(rig: DraRig) -> bool:
 
 @checks.add(
     "DRA-STOP-1",
-    "It ends when it is asked to",
-    rule="a pod that is deleted gets SIGTERM, and SIGKILL when its grace period of 30 seconds is over",
+    "The driver exits on SIGTERM",
+    rule="a pod that is deleted gets SIGTERM, and SIGKILL after its grace period of 30 seconds",
     source=sources.POD_LIFE,
-    how=f"{_HOW}; it should end in less than 30 seconds",
+    how=f"{_HOW}; it should exit in less than 30 seconds",
     fresh=True,
 )
 async def ends(rig: DraRig) -> Outcome:
-    return Passed() if await _terminated(rig) else Failed(f"it still runs {rig.settings.stop:g} s after SIGTERM")
+    return (
+        Passed() if await _terminated(rig) else Failed(f"the driver still runs {rig.settings.stop:g} s after SIGTERM")
+    )
 
 
 @checks.add(
     "DRA-STOP-2",
-    "It takes its sockets with it",
-    rule="a socket without listener stays registered: the kubelet dials it again and again",
-    how=f"{_HOW}; look into plugins_registry and its own directory",
+    "The driver removes its sockets when it exits",
+    rule="a socket without a listener stays registered, and the kubelet keeps dialing it",
+    how=f"{_HOW}; inspect plugins_registry and its own directory",
     fresh=True,
 )
 async def removes_sockets(rig: DraRig) -> Outcome:
@@ -55,8 +57,8 @@ async def removes_sockets(rig: DraRig) -> Outcome:
 
 @checks.add(
     "DRA-STOP-3",
-    "It ends though streams are open",
-    rule="the kubelet never closes a health stream: a driver that waits for its streams to end waits for ever",
+    "The driver exits even if streams are open",
+    rule="the kubelet never closes a health stream: a driver that waits for its streams to end waits forever",
     source=sources.DRA_MANAGER,
     how=f"call NodeWatchResources and keep it open; {_HOW}",
     fresh=True,
@@ -75,30 +77,32 @@ async def ends_with_streams(rig: DraRig) -> Outcome:
             await opened.wait()
         ended = await _terminated(rig)
         tasks.cancel_scope.cancel()
-    return Passed() if ended else Failed(f"with an open stream it still runs {rig.settings.stop:g} s after SIGTERM")
+    if not ended:
+        return Failed(f"with an open stream the driver still runs {rig.settings.stop:g} s after SIGTERM")
+    return Passed()
 
 
 @checks.add(
     "DRA-STOP-4",
-    "It can be started again after it was stopped",
-    rule="an update is a stop and a start: the new one is registered as the old one was",
+    "The driver can be started again after it was stopped",
+    rule="an update stops and starts the driver, and the new instance is registered like the old one",
     how=f"{_HOW}, start it again and register it",
     fresh=True,
 )
 async def starts_again(rig: DraRig) -> Outcome:
     await _terminated(rig)
     if not await _started_again(rig):
-        return Failed(f"it was stopped and started again, and was not registered within {rig.settings.wait:g} s")
+        return Failed(f"stopped and started again, the driver was not registered within {rig.settings.wait:g} s")
     await rig.client.prepare()
     return Passed()
 
 
 @checks.add(
     "DRA-STOP-5",
-    "What it prepared stays when it ends",
-    rule="pods go on while their driver is updated, and their containers may be restarted meanwhile",
+    "Prepared claims stay prepared when the driver exits",
+    rule="pods keep running while their driver is updated, and their containers may restart meanwhile",
     source=sources.KEP_4381,
-    how=f"call NodePrepareResources; {_HOW}; look into the CDI directory",
+    how=f"call NodePrepareResources; {_HOW}; inspect the CDI directory",
     fresh=True,
 )
 async def stays_prepared(rig: DraRig) -> Outcome:
@@ -106,14 +110,14 @@ async def stays_prepared(rig: DraRig) -> Outcome:
         ids = ids_of(await rig.client.prepared(claim.ref))
         await _terminated(rig)
         if missing := rig.cdi.missing(ids):
-            return Failed(f"after SIGTERM there is no CDI device {missing}, and its pod still runs")
+            return Failed(f"after SIGTERM, CDI device {missing} of a prepared claim does not exist")
     return Passed()
 
 
 @checks.add(
     "DRA-STOP-6",
-    "Its slices survive an update",
-    rule="a driver that is back within 30 seconds keeps its slices: pods need not wait, and nobody has to look again",
+    "Slices survive an update of the driver",
+    rule="a driver that is back within 30 seconds keeps its slices, so pods need not wait during an update",
     source=sources.DRA_MANAGER,
     how=f"{_HOW}, start it again, compare its slices",
     fresh=True,
@@ -123,19 +127,21 @@ async def keeps_slices(rig: DraRig) -> Outcome:
     await _terminated(rig)
     after_stop = rig.versions()
     if set(before) - set(after_stop):
-        return Warned("it deletes its slices when it is stopped: during an update no pod can be scheduled")
+        return Warned("the driver deletes its slices when it exits, so no pod can be scheduled during an update")
     if not await _started_again(rig):
-        raise CannotTell("it could not be registered again: see DRA-STOP-4")
+        raise CannotTell("the driver could not be registered again: see DRA-STOP-4")
     await anyio.sleep(rig.settings.quiet)
     if (after := rig.versions()) != before:
-        return Failed(f"its slices had versions {before}, and {after} after it was stopped and started again")
+        return Failed(
+            f"the slices had versions {before} before the driver was stopped, and {after} after it started again"
+        )
     return Passed()
 
 
 @checks.add(
     "DRA-STOP-7",
-    "A call that is under way when it ends can be repeated",
-    rule="calls are answered before the end, or fail: then they are repeated by the kubelet, and succeed",
+    "A call interrupted by shutdown can be repeated",
+    rule="a call is answered before the driver exits, or fails: then the kubelet repeats it, and it succeeds",
     source=sources.DRA_MANAGER,
     how=f"call NodePrepareResources; {_HOW} at once; start it again; call it again",
     fresh=True,
@@ -155,13 +161,13 @@ async def repeated(rig: DraRig) -> Outcome:
             tasks.start_soon(ask)
             await anyio.sleep(took * rig.dice.number(20, 80) / 100)
             if not await _terminated(rig):
-                return Failed(f"with a call under way it still runs {rig.settings.stop:g} s after SIGTERM")
+                return Failed(f"with a call in progress the driver still runs {rig.settings.stop:g} s after SIGTERM")
         if not await _started_again(rig):
-            raise CannotTell("it could not be registered again: see DRA-STOP-4")
+            raise CannotTell("the driver could not be registered again: see DRA-STOP-4")
         try:
             devices = await rig.client.prepared(claim.ref)
         except PluginError as e:
-            return Failed(f"a call was under way when it was stopped; then {e.message}")
+            return Failed(f"a call in progress when the driver was stopped cannot be repeated: {e.message}")
         if missing := rig.cdi.missing(ids_of(devices)):
-            return Failed(f"a call was under way when it was stopped; then no CDI device {missing}")
+            return Failed(f"a call interrupted by SIGTERM was repeated, but CDI device {missing} does not exist")
     return Passed()

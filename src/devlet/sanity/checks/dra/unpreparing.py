@@ -1,4 +1,4 @@
-"""What a driver does when a claim is to be unprepared."""
+"""Unpreparing claims."""
 
 import os
 from pathlib import Path
@@ -19,8 +19,8 @@ _HOW = "call NodePrepareResources and NodeUnprepareResources"
 
 @checks.add(
     "DRA-UNPREP-1",
-    "It unprepares what it prepared",
-    rule="a pod does not end before NodeUnprepareResources has succeeded",
+    "A prepared claim can be unprepared",
+    rule="a pod does not terminate before NodeUnprepareResources has succeeded",
     how=_HOW,
 )
 async def unprepares(rig: DraRig) -> Outcome:
@@ -32,8 +32,8 @@ async def unprepares(rig: DraRig) -> Outcome:
 
 @checks.add(
     "DRA-UNPREP-2",
-    "Its CDI files go with the claim",
-    rule="what is left over is read by every runtime for every container, and nobody else removes it",
+    "CDI files are removed with the claim",
+    rule="a leftover file is read by every runtime for every container, and no other program removes it",
     source=sources.PRACTICE,
     how=f"{_HOW}; compare the CDI directory before and after",
 )
@@ -50,8 +50,8 @@ async def removes_files(rig: DraRig) -> Outcome:
 
 @checks.add(
     "DRA-UNPREP-3",
-    "It may be repeated",
-    rule="NodeUnprepareResources is called again if its answer was lost, or another driver failed: it is idempotent",
+    "Unprepare is idempotent",
+    rule="NodeUnprepareResources is called again if its response was lost or another driver failed: it is idempotent",
     source=sources.DRA_API,
     how=f"{_HOW}, the latter twice",
 )
@@ -62,28 +62,28 @@ async def idempotent(rig: DraRig) -> Outcome:
         try:
             await rig.client.unprepared(claim.ref)
         except PluginError as e:
-            return Failed(f"unprepared once; the second time {e.message}")
+            return Failed(f"unpreparing an unprepared claim again failed: {e.message}")
     return Passed()
 
 
 @checks.add(
     "DRA-UNPREP-4",
-    "A claim that it never heard of is no error",
-    rule="a kubelet unprepares whatever it may have prepared, also when the call was never answered",
+    "Unpreparing an unknown claim succeeds",
+    rule="a kubelet unprepares every claim that it may have prepared, even if the call was never answered",
     how="call NodeUnprepareResources with a claim that was never prepared",
 )
 async def unknown(rig: DraRig) -> Outcome:
     try:
         await rig.client.unprepared(Ref("default", "sanity-nobody", str(uuid4())))
     except PluginError as e:
-        return Failed(f"never prepared: {e.message}")
+        return Failed(f"unpreparing a claim that was never prepared failed: {e.message}")
     return Passed()
 
 
 @checks.add(
     "DRA-UNPREP-5",
-    "A claim that is gone from the API can be unprepared",
-    rule="a claim may have been deleted by force: its devices have to be given back all the same",
+    "A claim that was deleted from the API can be unprepared",
+    rule="a claim may have been force-deleted, and its devices must be released all the same",
     how="call NodePrepareResources, delete the claim, call NodeUnprepareResources",
 )
 async def deleted(rig: DraRig) -> Outcome:
@@ -94,15 +94,17 @@ async def deleted(rig: DraRig) -> Outcome:
         try:
             await rig.client.unprepared(claim.ref)
         except PluginError as e:
-            return Failed(f"the claim is gone from the API; {e.message}")
+            return Failed(f"a claim that was deleted from the API cannot be unprepared: {e.message}")
         left = rig.cdi.files() - before
-    return Failed(f"the claim is gone from the API; left over: {', '.join(map(str, left))}") if left else Passed()
+    if left:
+        return Failed(f"unpreparing a claim that was deleted from the API left {', '.join(map(str, left))} behind")
+    return Passed()
 
 
 @checks.add(
     "DRA-UNPREP-6",
-    "What was unprepared can be prepared again",
-    rule="a claim outlives its pods: it is prepared for the next one",
+    "An unprepared claim can be prepared again",
+    rule="a claim may outlive its pods and is prepared again for the next one",
     how=f"{_HOW}, and NodePrepareResources again",
 )
 async def again(rig: DraRig) -> Outcome:
@@ -112,16 +114,16 @@ async def again(rig: DraRig) -> Outcome:
         try:
             devices = await rig.client.prepared(claim.ref)
         except PluginError as e:
-            return Failed(f"prepared and unprepared; then {e.message}")
+            return Failed(f"preparing a claim again after it was unprepared failed: {e.message}")
         if missing := rig.cdi.missing(ids_of(devices)):
-            return Failed(f"prepared again, and there is no CDI device {missing}")
+            return Failed(f"a claim was prepared again, but CDI device {missing} does not exist")
     return Passed()
 
 
 @checks.add(
     "DRA-UNPREP-7",
-    "A device that was given back is free for another claim",
-    rule="the scheduler gives it to the next claim as soon as the pod has ended",
+    "An unprepared device is free for another claim",
+    rule="the scheduler allocates a device to the next claim as soon as the pod has terminated",
     how=f"{_HOW}; then NodePrepareResources for another claim with the same device",
 )
 async def free_again(rig: DraRig) -> Outcome:
@@ -133,15 +135,17 @@ async def free_again(rig: DraRig) -> Outcome:
             try:
                 await rig.client.prepared(second.ref)
             except PluginError as e:
-                return Failed(f"{offers[0].name} was unprepared for {first.name}; for {second.name} {e.message}")
+                return Failed(
+                    f"{offers[0].name} was unprepared for {first.name}, but {second.name} cannot get it: {e.message}"
+                )
     return Passed()
 
 
 @checks.add(
     "DRA-UNPREP-8",
-    "Other claims stay as they are",
-    rule="a claim is unprepared because its pods have ended, and those of others have not",
-    how="call NodePrepareResources for two claims, NodeUnprepareResources for one, and look into the CDI directory",
+    "Unpreparing a claim does not affect others",
+    rule="a claim is unprepared because its own pods have terminated; pods of other claims still run",
+    how="call NodePrepareResources for two claims, NodeUnprepareResources for one, and inspect the CDI directory",
 )
 async def others_stay(rig: DraRig) -> Outcome:
     async with rig.claims(2) as (first, second):
@@ -149,22 +153,22 @@ async def others_stay(rig: DraRig) -> Outcome:
         devices = await rig.client.prepared(second.ref)
         await rig.client.unprepared(first.ref)
         if missing := rig.cdi.missing(ids_of(devices)):
-            return Failed(f"{first.name} was unprepared, and {second.name} lost {missing}")
+            return Failed(f"unpreparing {first.name} removed CDI device {missing} of {second.name}")
     return Passed()
 
 
 @checks.add(
     "DRA-UNPREP-9",
-    "What one of its services prepared each of them unprepares",
-    rule="kubelets take the service that they know best, and may be updated or downgraded while a pod runs: "
+    "A claim prepared through one service can be unprepared through another",
+    rule="kubelets use the newest service that they know, and may be upgraded or downgraded while a pod runs: "
     "PluginInfo.supported_versions",
     source=sources.REGISTRATION_API,
-    how="call NodePrepareResources of one service, NodeUnprepareResources of the other; look into the CDI directory",
+    how="call NodePrepareResources of one service, NodeUnprepareResources of the other; inspect the CDI directory",
 )
 async def by_all(rig: DraRig) -> Outcome:
     services = [each for each in rig.greeting.versions if each in SERVICES]
     if len(services) < 2:
-        raise CannotTell("it offers one service only")
+        raise CannotTell("the driver offers only one service")
     before = rig.cdi.files()
     for one, other in ((services[0], services[1]), (services[1], services[0])):
         async with rig.claim() as claim:
@@ -172,18 +176,18 @@ async def by_all(rig: DraRig) -> Outcome:
             try:
                 await rig.client.by(other).unprepared(claim.ref)
             except PluginError as e:
-                return Failed(f"prepared by {one}, unprepared by {other}: {e.message}")
+                return Failed(f"a claim prepared through {one} cannot be unprepared through {other}: {e.message}")
             if left := rig.cdi.files() - before:
                 names = ", ".join(sorted(map(str, left)))
-                return Failed(f"prepared by {one}, unprepared by {other}; left over: {names}")
+                return Failed(f"unpreparing a claim through {other}, prepared through {one}, left {names} behind")
     return Passed()
 
 
 @checks.add(
     "DRA-UNPREP-10",
-    "Its directory has nothing of the claim any more",
-    rule="what a driver wrote for a claim goes with it, device metadata above all: claims come and go for "
-    "as long as the node is there",
+    "Unprepare removes the claim's data",
+    rule="what a driver writes for a claim is removed with it, device metadata in particular, because a node "
+    "outlives many claims",
     source=sources.KEP_5304,
     how=f"{_HOW}; find plugins -name '*UID*' -o -name '*NAME*'",
 )
@@ -202,7 +206,7 @@ _METADATA = "dra-device-metadata"  # the directory of the Go helper
 
 
 def _named(rig: DraRig, claim: MadeClaim) -> set[Path]:
-    """What is named after the claim; what a file of all claims says of it is the driver's own affair."""
+    """Return the files named after the claim. The content of files for all claims is up to the driver."""
     own = rig.greeting.path.parent
     places = [rig.places.plugins, *([own] if own.name == rig.name else [])]
     walks = (walk for each in places for walk in os.walk(each))

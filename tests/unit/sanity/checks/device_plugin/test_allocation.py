@@ -21,7 +21,7 @@ async def test_the_bug_is_found(check: Check[Any], faulty: "Runs", is_found: "Is
     is_found(await faulty(check))
 
 
-async def test_an_answer_that_cannot_be_read_is_no_refusal(faulty: "Runs") -> None:
+async def test_an_unreadable_answer_is_not_a_refusal(faulty: "Runs") -> None:
     [check] = [check for check in allocation.checks if check.id == "DP-ALLOC-4"]
     [result] = (await faulty(check, "garbled")).results
     assert isinstance(result.outcome, Failed)

@@ -18,7 +18,7 @@ def test_answers_are_the_same_in_any_order() -> None:
     assert same([RED, GREEN], [GREEN, RED], "now") == Passed()
 
 
-def test_an_answer_that_lacks_something_is_told() -> None:
+def test_an_incomplete_answer_is_a_finding() -> None:
     outcome = same([GREEN], [], "before and after")
     assert isinstance(outcome, Failed)
-    assert outcome.seen.endswith("and no devices, before and after")
+    assert outcome.seen.endswith("; no devices")

@@ -22,7 +22,7 @@ async def test_the_bug_is_found(check: Check[Any], faulty: "Runs", is_found: "Is
 
 
 @pytest.mark.parametrize("bug", ["silent", "garbled"])
-async def test_no_answer_and_no_readable_answer_are_no_refusal(bug: str, faulty: "Runs") -> None:
+async def test_missing_and_unreadable_answers_are_not_refusals(bug: str, faulty: "Runs") -> None:
     [check] = [check for check in batches.checks if check.id == "DRA-BATCH-5"]
     [result] = (await faulty(check, bug)).results
     assert isinstance(result.outcome, Failed), result.text

@@ -23,7 +23,7 @@ async def test_the_bug_is_found(check: Check[Any], faulty: "Runs", is_found: "Is
 
 @pytest.mark.parametrize("bug", ["silent", "garbled"])
 @pytest.mark.parametrize("id", ["DRA-PREP-6", "DRA-PREP-7", "DRA-PREP-8", "DRA-PREP-11", "DRA-PREP-13"])
-async def test_no_answer_and_no_readable_answer_are_no_refusal(id: str, bug: str, faulty: "Runs") -> None:
+async def test_missing_and_unreadable_answers_are_not_refusals(id: str, bug: str, faulty: "Runs") -> None:
     [check] = [check for check in preparing.checks if check.id == id]
     [result] = (await faulty(check, bug)).results
     assert isinstance(result.outcome, Failed), result.text
@@ -33,7 +33,7 @@ async def test_no_answer_and_no_readable_answer_are_no_refusal(id: str, bug: str
 @pytest.mark.parametrize(
     ("id", "bug", "outcome"), [("DRA-PREP-15", "DRA-REG-6", Passed), ("DRA-PREP-16", "DRA-CDI-2", Failed)]
 )
-async def test_what_is_wrong_elsewhere_is_no_trouble(id: str, bug: str, outcome: type[Outcome], faulty: "Runs") -> None:
+async def test_problems_elsewhere_are_ignored(id: str, bug: str, outcome: type[Outcome], faulty: "Runs") -> None:
     """Names of services that nobody knows, and CDI files that come late."""
     [check] = [check for check in preparing.checks if check.id == id]
     [result] = (await faulty(check, bug)).results

@@ -25,4 +25,4 @@ async def test_a_service_that_only_prepares_is_not_served(faulty: "Runs") -> Non
     [check] = [check for check in registration.checks if check.id == "DRA-REG-8"]
     [result] = (await faulty(check, "DRA-UNPREP-9")).results
     assert isinstance(result.outcome, Failed), result.text
-    assert result.text.startswith("it offers v1beta1.DRAPlugin, and ")
+    assert result.text.startswith("the driver offers v1beta1.DRAPlugin, but does not implement it: ")

@@ -3,7 +3,7 @@ from collections.abc import Mapping
 import pytest
 
 from devlet.objects.documents import Document
-from tests.support.chaos.room import CORDONED, FULL, NOT_CHOSEN, TAINTED, allocatable, obstacles, requests
+from tests.support.chaos.node_fit import CORDONED, FULL, NOT_CHOSEN, TAINTED, allocatable, obstacles, requests
 from tests.support.workloads import claim, node, pod
 
 TAINT = {"key": "only", "value": "experts", "effect": "NoSchedule"}

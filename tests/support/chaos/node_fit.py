@@ -1,7 +1,7 @@
-"""What keeps a pod from a node, apart from devices that are not free, read from their documents. Pure.
+"""What keeps a pod off a node apart from devices that are in use, read from their documents. Pure.
 
-As far as the pods of chaos need anything: amounts, a node selector, tolerations, and claims that have devices already.
-Neither affinity nor init containers are looked at. The texts are those that people know.
+Covers what the pods of chaos use: requests, a node selector, tolerations, and allocated claims, but neither affinity
+nor init containers. The texts are those of kube-scheduler.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
