@@ -190,6 +190,7 @@ async def test_a_cancelled_waiter_leaves_no_lock(path: Path) -> None:
 
 
 async def test_cancelled_waiters_leave_one_thread_for_the_next_waiter(path: Path) -> None:
+    await until_no_thread_waits()  # of tests before
     waiting = Exclusion(path)
     async with Exclusion(path):
         for _ in range(20):
