@@ -1,7 +1,7 @@
-"""What is wrong, or will be, with a selector: as an API server sees it, and as the devices that there are show it.
+"""Problems of a selector, as an API server would report them and as the published devices show them.
 
-Errors are what a server refuses or what cannot work at all. Warnings depend on the devices: another fleet may be fine.
-"""
+Errors are selectors that a server rejects or that can never match. Warnings depend on the devices: the selector may be
+fine in another cluster."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -57,7 +57,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`rule` is a short name for it; line and column count from 1."""
+    """A problem. `rule` is its short name; line and column count from 1."""
 
     severity: Severity
     rule: str
@@ -68,7 +68,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Of one expression on many devices; `unfinished` is how many were not looked at because time was up."""
+    """Results of one expression on many devices. `unfinished` counts the devices that were not evaluated within the
+    time limit."""
 
     values: Sequence[bool | CelError]
     unfinished: int = 0
@@ -91,7 +92,8 @@ def lint(
     published: Published | None = None,
     give_up: Callable[[], bool] | None = None,
 ) -> list[Finding]:
-    """In the order of the text. `devices` are those that may be asked, `published` what all devices have."""
+    """Return the findings in the order of the text. `devices` are those to evaluate, `published` is what all devices
+    have."""
     try:
         program = compile_selector(expression, environment, lists=lists)
     except InvalidSelector as e:
@@ -111,7 +113,8 @@ def results_of(
     lists: bool = True,
     give_up: Callable[[], bool] | None = None,
 ) -> Results:
-    """What costs little is computed for all devices at once, all else one by one until time is up."""
+    """Evaluate the expression on all devices: cheap expressions at once, others one device at a time until time is
+    up."""
     if program.is_generated:
         results = program.matches(devices)
         pairs = zip(devices, results, strict=True)
@@ -125,7 +128,7 @@ def results_of(
 
 
 def compile_findings(expression: str, error: InvalidSelector) -> list[Finding]:
-    """One for each issue of the compiler."""
+    """Return a finding for each issue of the compiler."""
     cause = error.__cause__
     if not isinstance(cause, CompileError):
         return [Finding(Severity.ERROR, "compile", str(error))]
@@ -139,7 +142,7 @@ def compile_findings(expression: str, error: InvalidSelector) -> list[Finding]:
 
 
 def hint_for(message: str) -> str:
-    """What to write instead, for mistakes that people make; empty for others."""
+    """Return what to write instead, for common mistakes; empty for others."""
     return next((hint for part, hint in _HINTS if part in message), "")
 
 
@@ -166,7 +169,7 @@ def _names(program: Program, published: Published) -> Iterator[Finding]:
 
 
 def _mismatch(program: Program, node: Call, found: dict[int, Mention], published: Published) -> Iterator[Finding]:
-    """An attribute compared with a literal of a type that it has on no device."""
+    """Yield findings for attributes compared with a literal of a type that they have on no device."""
     left, right = node.args
     literal, other, on_left = (right, left, True) if isinstance(right, Literal) else (left, right, False)
     mention = found.get(other.id)

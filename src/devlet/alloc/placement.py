@@ -59,7 +59,7 @@ def feasible(
     limits: Limits = Limits(),
     admits: Callable[[int], bool] = lambda index: True,
 ) -> list[int]:
-    """As `Scan.feasible`, but an error on one node is no answer for the others."""
+    """Find nodes like `Scan.feasible`, except that an error on one node does not end the search on the others."""
     try:
         return scan.feasible(wanted, start, enough, limits, admits)
     except Interrupted:
@@ -78,7 +78,8 @@ def _fits(scan: Scan, wanted: Wanted, index: int, limits: Limits) -> bool:
 
 
 def nodes_to_find(count: int) -> int:
-    """How many feasible nodes kube-scheduler looks for: all of up to 100, then a share that falls with their number."""
+    """Return how many feasible nodes kube-scheduler looks for: up to 100 nodes all, then a percentage that falls with
+    the number of nodes."""
     if count <= 100:
         return count
     share = max(50 - count // 125, 5)

@@ -1,8 +1,7 @@
-"""Amounts in a slice that cannot be read.
+"""Amounts in a slice that cannot be parsed.
 
-An API server refuses such slices, files and foreign stores may have them. Found when a slice comes in, so that nothing
-that comes later can stumble over them.
-"""
+An API server rejects such slices, but files and foreign stores may have them. Slices are checked when they are added,
+so that later code can rely on valid amounts."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,7 +17,7 @@ Amounts = Iterator[tuple[str, QuantityText | None]]
 
 
 def check_amounts(slice: ResourceSlice) -> None:
-    """Raises InvalidInput that names slice, device and field."""
+    """Check all amounts. Raises InvalidInput that names slice, device and field."""
     for sets in slice.spec.shared_counters:
         for name, counter in sets.counters.items():
             _read(slice, (f"counter set {sets.name}", f"counter {name}"), counter.value)
