@@ -1,8 +1,10 @@
-"""Many claims, many nodes: where does each go? Claims are taken one after the other and keep what they get.
+"""Place many claims on many nodes. Claims are placed one after the other and keep their devices.
 
-fill         the first node, from the first one on, where the claim fits
-fill-rotate  the same, but from the node on where the last one was placed
-scheduler    as kube-scheduler scans: from a start that moves on, until enough feasible nodes are found; the first wins
+The modes differ in where a claim goes:
+
+fill         the first node where the claim fits
+fill-rotate  the same, starting at the node of the previous claim
+scheduler    as kube-scheduler scans: from a moving start until enough feasible nodes are found; the first one wins
 """
 
 from collections.abc import Callable, Iterator, Sequence
