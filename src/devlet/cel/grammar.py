@@ -1,7 +1,6 @@
-"""The grammar of CEL as a graph, for messages about text that does not fit it (`syntax_errors`).
+"""The grammar of CEL as a graph, for messages about syntax errors (`syntax_errors`).
 
-Of each place in it one can ask which tokens may come next. The parser itself does not use this: it is written by hand.
-"""
+The graph answers which tokens may come next at any point. The parser is hand-written and does not use it."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -146,7 +145,7 @@ _RULES: Final[dict[str, tuple[_Part | str, ...]]] = {
 
 
 def _built(parts: Iterable[_Part | str], after: Node) -> Node:
-    """The first node of a sequence that goes on with `after`."""
+    """Return the first node of a sequence that continues with `after`."""
     first = after
     for part in reversed(tuple(parts)):
         first = _node(part, first)
@@ -181,7 +180,7 @@ RULES: Final = {name: _built(parts, Node(Step.END)) for name, parts in _RULES.it
 
 @cache
 def next_tokens(node: Node) -> frozenset[str]:
-    """What may come at a node, and END_OF_RULE if the rule may end."""
+    """Return the tokens that may come at a node, and END_OF_RULE if the rule may end there."""
     return frozenset(_next_tokens(node))
 
 

@@ -75,7 +75,7 @@ def apply(
 
 
 def _settled(others: list[Entry], before: Entry | None, own: Entry, found: Comparison, now: str) -> list[Entry]:
-    """Return all entries after the write. Changed fields no longer belong to other managers, which requires `force`."""
+    """Return all entries after the write. Other managers lose the changed fields, which only happens with `force`."""
     left = [managed_fields.deprived(entry, found) for entry in others]
     if before is not None and (before.fields, before.api_version) == (own.fields, own.api_version):
         now = before.time
