@@ -41,8 +41,8 @@ def test_a_module_may_be_tested_elsewhere_if_the_table_says_so(root: Path) -> No
 def test_an_entry_of_the_table_that_is_not_true_is_reported(root: Path) -> None:
     stale = {"alloc/search.py": ("flows/test_up.py", "a reason"), "alloc/gone.py": ("flows/test_up.py", "a reason")}
     assert problems(root, stale) == [
-        "src/devlet/alloc/search.py: ELSEWHERE says tests/flows/test_up.py, which does not exist",
-        "alloc/gone.py: is in ELSEWHERE but is no module that needs tests",
+        "src/devlet/alloc/search.py: ELSEWHERE names tests/flows/test_up.py, which does not exist",
+        "alloc/gone.py: is in ELSEWHERE but is not a module that needs tests",
     ]
     write(root / "tests/unit/alloc/test_search.py")
     assert "take it out" in problems(root, {"alloc/search.py": ("flows/test_up.py", "a reason")})[0]
