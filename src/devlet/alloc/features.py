@@ -50,8 +50,7 @@ class Rules:
     """Improvements over the reference, with their numbers in the documentation."""
 
     best_fit: bool = True  # 5: shares and partitions go where the least is left
-    # 6: a selector that fails on a device does not match it; the search continues with other devices
-    errors_do_not_match: bool = True
+    errors_do_not_match: bool = True  # 6: a selector that fails on a device does not match it; the others are tried
     only_matching_pools: bool = True  # 7: mode All considers broken pools only if they could have a matching device
     own_counter_sets: bool = True  # 8: an over-consumed counter set blocks the devices that use it, not the pool
     admin_is_exempt: bool = True  # 9: admin access needs no counters or capacity, and takes nothing away
@@ -60,8 +59,7 @@ class Rules:
     single_config: bool = True  # 13: a configuration is listed once
     whole_pool_generation: bool = True  # 18: an old generation does not count if any node has a newer one
     all_may_fail: bool = True  # 24: All devices against a constraint is not an error while other choices remain
-    # 25: a share holds the device's counters even if it consumes nothing of the device
-    shares_without_amounts: bool = True
+    shares_without_amounts: bool = True  # 25: a share holds the device's counters even if it consumes nothing of the device
 
     @staticmethod
     def reference() -> "Rules":

@@ -31,9 +31,9 @@ _CLOSE: Final = 0.5
 _EQUALITY: Final = {"_==_": "==", "_!=_": "!="}
 
 _HINTS: Final = (
-    ("undeclared reference to 'attributes'", 'since 1.31 it is device.attributes["DOMAIN"].NAME'),
-    ("undeclared reference to 'capacity'", 'it is device.capacity["DOMAIN"].NAME'),
-    ("undeclared reference to 'driver'", "it is device.driver"),
+    ("undeclared reference to 'attributes'", 'since 1.31 use device.attributes["DOMAIN"].NAME'),
+    ("undeclared reference to 'capacity'", 'use device.capacity["DOMAIN"].NAME'),
+    ("undeclared reference to 'driver'", "use device.driver"),
     ("invalid argument to has() macro", 'a domain is tested with "DOMAIN" in device.attributes'),
     (
         "overload for '_>_' applied to '(kubernetes.Quantity",
@@ -43,9 +43,9 @@ _HINTS: Final = (
     ("overload for '_>=_' applied to '(kubernetes.Quantity", 'write a.compareTo(quantity("1Gi")) >= 0'),
     ("overload for '_<=_' applied to '(kubernetes.Quantity", 'write a.compareTo(quantity("1Gi")) <= 0'),
     ("overload for '_==_' applied to '(kubernetes.Quantity, string)", 'compare with quantity("1Gi"), not with a text'),
-    ("overload for 'sign' applied to 'kubernetes.Quantity.()", "sign is no method: write sign(q)"),
-    ("undefined field 'attribute'", "it is device.attributes"),
-    ("undefined field 'capacities'", "it is device.capacity"),
+    ("overload for 'sign' applied to 'kubernetes.Quantity.()", "sign is not a method: write sign(q)"),
+    ("undefined field 'attribute'", "use device.attributes"),
+    ("undefined field 'capacities'", "use device.capacity"),
 )
 
 
@@ -150,7 +150,7 @@ def _cost(program: Program) -> Iterator[Finding]:
     most = program.cost.max
     text = "unbounded" if most >= UNBOUNDED else f"{most:,}"
     if most > COST_LIMIT:
-        message = f"the estimated cost is {text}, more than the limit of {COST_LIMIT:,}: an API server refuses it"
+        message = f"the estimated cost is {text}, more than the limit of {COST_LIMIT:,}: an API server rejects it"
         yield Finding(Severity.ERROR, "cost", message)
     elif most > COST_LIMIT * _CLOSE:
         message = f"the estimated cost is {text}, {most * 100 // COST_LIMIT}% of the limit of {COST_LIMIT:,}"
@@ -199,7 +199,7 @@ def _outcomes(results: Results, total: int) -> Iterator[Finding]:
             Severity.WARNING, "run-time-error", f"fails on {count} of {total} devices: {message}{_way(message)}"
         )
     if results.unfinished:
-        message = f"the time was up before {results.unfinished} of {total} devices were looked at"
+        message = f"time ran out before {results.unfinished} of {total} devices were evaluated"
         yield Finding(Severity.WARNING, "time", message)
     elif results.matching == total:
         yield Finding(Severity.NOTE, "always-true", f"matches {devices}")

@@ -65,7 +65,7 @@ def read_problem(document: Any) -> Problem:
 def _check_names(key: str, objects: Sequence[ResourceSlice] | Sequence[DeviceClass]) -> None:
     for name, count in Counter(each.metadata.name for each in objects).items():
         if count > 1:
-            raise InvalidInput(f"{key}: {count} of them have the name {name!r}, give each its own")
+            raise InvalidInput(f"{key}: {count} of them are named {name!r}; names must be unique")
 
 
 def _hold(inventory: Inventory, claim: ResourceClaim, index: int) -> None:

@@ -126,7 +126,7 @@ def test_two_slices_of_one_name_are_refused() -> None:
     document = json.loads(json.dumps(ONE))
     document["slices"].append(document["slices"][0])
     with pytest.raises(
-        InvalidInput, match="problem 'one': slices: 2 of them have the name 'slice-1', give each its own"
+        InvalidInput, match="problem 'one': slices: 2 of them are named 'slice-1'; names must be unique"
     ):
         read_problem(document)
 

@@ -45,7 +45,7 @@ def test_an_entry_of_the_table_that_is_not_true_is_reported(root: Path) -> None:
         "alloc/gone.py: is in ELSEWHERE but is not a module that needs tests",
     ]
     write(root / "tests/unit/alloc/test_search.py")
-    assert "take it out" in problems(root, {"alloc/search.py": ("flows/test_up.py", "a reason")})[0]
+    assert "remove it" in problems(root, {"alloc/search.py": ("flows/test_up.py", "a reason")})[0]
 
 
 def test_every_entry_of_the_table_says_why() -> None:

@@ -82,7 +82,7 @@ def _refusal(scene: Scene, constraint: DeviceConstraint, entry: DeviceEntry, cho
     if constraint.match_attribute is not None:
         return "" if values & common else f"{name} is {value_text(values)}, the chosen have {value_text(common)}"
     taken = any(values & each for each in chosen)
-    return f"{name} is {value_text(values)}, as of one that was chosen" if taken else ""
+    return f"{name} is {value_text(values)}, like that of a chosen device" if taken else ""
 
 
 def _workable(scene: Scene, constraint: DeviceConstraint, claim: int) -> dict[tuple[str, object], bool]:
@@ -117,7 +117,7 @@ def _shortage(scene: Scene, constraint: DeviceConstraint, claim: int, value: tup
         else:
             name = alternatives[0][0].request_name
             needed = min(scene.number(option, seen) for option, seen in alternatives)
-            return f"of request {name} {most} free device{'s' * (most != 1)} with that, {needed} needed"
+            return f"but request {name} has {most} free device{'s' * (most != 1)} with that value and needs {needed}"
     return ""
 
 

@@ -69,7 +69,7 @@ def explain(
     try:
         return _Explainer(allocator, nodes, claims, limits).explanation(all_nodes)
     except Interrupted as e:
-        return _unfinished(nodes, claims, f"the time was up while a selector was evaluated: {e}")
+        return _unfinished(nodes, claims, f"time ran out while a selector was evaluated: {e}")
 
 
 def _unfinished(nodes: Sequence[Node], claims: Sequence[ResourceClaim], text: str) -> Explanation:
@@ -247,7 +247,7 @@ class _Explainer:
             return str(outcome)
         if conflict:
             return conflict.text
-        return outcome.reason or "the requests cannot be met together"
+        return outcome.reason or "the requests cannot be satisfied together"
 
     # Changes
 

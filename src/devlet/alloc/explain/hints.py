@@ -47,7 +47,7 @@ class Names:
         having = self.count(missing)
         if having:
             is_asked = "?" in missing.text or missing.text.startswith("has(")
-            advice = "" if is_asked else f": ask has({missing.text}) first"
+            advice = "" if is_asked else f": test has({missing.text}) first"
             return f"{missing.name} exists in {having} of {self.devices} devices{advice}"
         if suggestions := self.suggestions(missing):
             return f"did you mean {' or '.join(suggestions)}?"

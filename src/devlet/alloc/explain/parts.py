@@ -117,7 +117,7 @@ class _Reader:
         value = self._value(path)
         lost = self._missing(path)
         if lost:
-            return f"{lost.name} is not there"
+            return f"{lost.name} is missing"
         if path.id not in self._trace or isinstance(value, CelError):
             return ""
         name = _last(path) or self._text(path)
@@ -189,7 +189,7 @@ def _is_logic(node: Expr) -> bool:
 def shown(value: Value) -> str:
     """Format a value for people."""
     if isinstance(value, Optional):
-        return shown(value.value) if value.has_value else "not there"
+        return shown(value.value) if value.has_value else "missing"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):

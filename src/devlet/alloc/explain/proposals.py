@@ -124,10 +124,10 @@ class _Maker:
             for j, part in enumerate(parts[:TRIED_MAX]) if len(parts) > 1 else ():
                 rest = " && ".join(f"({each})" for each in parts[:j] + parts[j + 1 :])
                 selectors = _replaced(expressions, i, rest)
-                text = f"leave {part} out of {where}"
+                text = f"remove {part} from {where}"
                 yield Proposal(text, TERM, self._edit(option, index, selectors=selectors), None, where)
             selectors = _replaced(expressions, i, None)
-            yield Proposal(f"leave out {where}", SELECTOR, self._edit(option, index, selectors=selectors), None, where)
+            yield Proposal(f"remove {where}", SELECTOR, self._edit(option, index, selectors=selectors), None, where)
 
     # The rest of a request
 
@@ -210,7 +210,7 @@ class _Maker:
         everything = wishes_of(self._claims)
         for wish in wishes:
             others = [each for each in everything if each != wish]
-            yield Proposal(f"leave out {wish.text}", CONSTRAINT, with_only(self._claims, others))
+            yield Proposal(f"remove {wish.text}", CONSTRAINT, with_only(self._claims, others))
 
     def pools(self) -> Iterator[Proposal]:
         for pool in self._scene.layout.pools:

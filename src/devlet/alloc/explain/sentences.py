@@ -139,7 +139,7 @@ def _option(scene: Scene, option: Option, seen: Sequence[Seen], found: Blocked |
 def _overdrawn(scene: Scene, option: Option, seen: Sequence[Seen], number: int) -> tuple[str, str]:
     """Describe options that have enough free devices individually, but overdraw a counter."""
     if number > RESULTS_MAX:
-        text = f"cannot be met: more than {RESULTS_MAX} devices"
+        text = f"cannot be satisfied: more than {RESULTS_MAX} devices"
         return text, text
     found = counter_overdraft(scene, [[(option, seen)]])
     free = _count(seen, VerdictKind.FREE)
@@ -155,8 +155,8 @@ def _not_together(seen: Sequence[Seen], free: int) -> tuple[str, str]:
     entries = [each.entry for each in seen if each.kind is VerdictKind.FREE]
     counters = sorted({f"{set}/{name}" for entry in entries for (set, name), _ in entry.counters})
     if not counters:
-        return "cannot be met", "cannot be met"
-    why = f"cannot be had together: they take from counter{'s' * (len(counters) > 1)} {_join(counters)}"
+        return "cannot be satisfied", "cannot be satisfied"
+    why = f"cannot be used together: they take from counter{'s' * (len(counters) > 1)} {_join(counters)}"
     return f"{free} {_are(free)} free, but {why}", f"finds enough free devices, but they {why}"
 
 
@@ -267,7 +267,7 @@ def _together(scene: Scene, requests: Sequence[Wish]) -> tuple[str, str]:
             text = f"together ask for more than {RESULTS_MAX} devices, the limit of a claim"
             return f"{who} {text}", f"{short} {text}"
     if needed > len(free) and not any(entry.shareable for entry in free):
-        text = f"need {_devices(needed)} together, {len(free)} {_are(len(free))} free that match any of them"
+        text = f"need {_devices(needed)} together, but only {len(free)} {_are(len(free))} free and match any of them"
         return f"{who} {text}", f"{short} together need more devices than are free"
     every = [scene.seen[wish.claim, wish.index] for wish in requests]
     if counter := counter_overdraft(scene, every):
@@ -279,7 +279,7 @@ def _together(scene: Scene, requests: Sequence[Wish]) -> tuple[str, str]:
     shared = ["devices"]
     shared += ["counters"] if any(entry.counters for entry in free) else []
     shared += ["capacity"] if any(entry.shareable for entry in free) else []
-    text = f"can be met one by one but not together: they need the same {' or '.join(shared)}"
+    text = f"can be satisfied separately but not together: they need the same {' or '.join(shared)}"
     return f"{who} {text}", f"{short} {text}"
 
 
@@ -292,7 +292,7 @@ def _capacity(found: CapacityOverdraft) -> str:
     if found.total > found.total_left:
         return f"together need {found.total} of {found.name}, of which {found.total_left} is left ({have})"
     each = _join(list(map(str, found.needed)))
-    return f"need {each} of {found.name}, for which the devices have not enough left together ({have})"
+    return f"need {each} of {found.name}, more than fits into what the devices have left ({have})"
 
 
 def _capacity_cause(requests: Sequence[Wish], found: CapacityOverdraft) -> str:

@@ -230,7 +230,7 @@ class Verdicts:
     def _why_not(self, entry: SliceEntry, broken: dict[PoolKey, Pool]) -> tuple[VerdictKind, str]:
         newest = self._elsewhere.generation(entry.pool)
         if entry.generation < newest:
-            return VerdictKind.POOL_OBSOLETE, f"generation {entry.generation}, now there is generation {newest}"
+            return VerdictKind.POOL_OBSOLETE, f"generation {entry.generation}, replaced by generation {newest}"
         if pool := broken.get(entry.pool):
             kind = VerdictKind.POOL_INCOMPLETE if pool.is_incomplete else VerdictKind.POOL_INVALID
             return kind, f"pool {pool.name} {pool.problem}"

@@ -102,5 +102,5 @@ def _summary(evaluated: Evaluated) -> str:
 def _cost(evaluated: Evaluated) -> str:
     estimate = evaluated.estimate if isinstance(evaluated.estimate, str) else f"at most {evaluated.estimate:,}"
     limit = f"the limit is {COST_LIMIT:,}"
-    refused = ": an API server refuses it" if evaluated.exceeds else ""
+    refused = ": an API server rejects it" if evaluated.exceeds else ""
     return f"estimated cost: {estimate}, {limit}{refused}"

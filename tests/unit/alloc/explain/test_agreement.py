@@ -24,7 +24,7 @@ def test_devices_without_the_attribute_or_with_a_value_that_nobody_shares_are_ou
 ) -> None:
     found = texts(scene(slices=SLICES, claims=[CLAIM]), 0)
     assert found == {
-        "g1": 'a.example.com/root is "y", of request nic 0 free devices with that, 1 needed',
+        "g1": 'a.example.com/root is "y", but request nic has 0 free devices with that value and needs 1',
         "g2": "has no attribute a.example.com/root",
     }
 

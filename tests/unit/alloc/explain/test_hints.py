@@ -36,7 +36,7 @@ def test_a_domain_with_a_typo_is_recognized() -> None:
 def test_a_name_that_some_devices_have_is_to_be_asked_for_first() -> None:
     published = names({"type": "x"}, {})
     text = 'device.attributes["gpu.example.com"].type'
-    assert published.hint(lost("type")) == f"type exists in 1 of 2 devices: ask has({text}) first"
+    assert published.hint(lost("type")) == f"type exists in 1 of 2 devices: test has({text}) first"
     assert published.hint(lost("type", text=f"has({text})")) == "type exists in 1 of 2 devices"
 
 

@@ -41,15 +41,15 @@ def one(devices: list[str] | int, request: Any, **short: Any) -> dict[str, Any]:
             one(["d1 model=x"], f'r0 a if {GPU}.modle == "x"'),
             [
                 f"write {GPU}.model instead of {GPU}.modle in selector #0 of request r0",
-                "leave out selector #0 of request r0",
+                "remove selector #0 of request r0",
             ],
         ),
         (
             one(["d1 x=1 y=1"], f"r0 a if {GPU}.x == 1 && ({GPU}.y == 2 || false)"),
             [
-                f"leave {GPU}.x == 1 out of selector #0 of request r0",
-                f"leave {GPU}.y == 2 || false out of selector #0 of request r0",
-                "leave out selector #0 of request r0",
+                f"remove {GPU}.x == 1 from selector #0 of request r0",
+                f"remove {GPU}.y == 2 || false from selector #0 of request r0",
+                "remove selector #0 of request r0",
             ],
         ),
         (one(["d1 memory:8"], "r0 a memory:9"), ["ask for 8 of memory instead of 9 in request r0"]),
@@ -70,7 +70,7 @@ def test_constraints_can_be_left_out_and_pools_waited_for(scene: Callable[..., S
     found = texts(scene(slices=[{"pool": "p", "devices": 1, "of": 2}], claims=[claim], classes=["a"]))
     assert found == [
         "wait until pool a.example.com/p is complete: it is being updated: generation 1 has 1 of 2 slices",
-        "leave out constraint #0 (matchAttribute a.example.com/x)",
+        "remove constraint #0 (matchAttribute a.example.com/x)",
     ]
 
 

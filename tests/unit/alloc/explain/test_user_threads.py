@@ -131,7 +131,7 @@ def test_a_class_that_asks_for_an_attribute_that_only_some_devices_have(read: Re
     assert verdict.kind is VerdictKind.SELECTOR_ERROR
     assert verdict.detail == (
         "class a, selector #0: CEL runtime error: no such key: type; "
-        f"type exists in 1 of 2 devices: ask has({GPU}.type) first"
+        f"type exists in 1 of 2 devices: test has({GPU}.type) first"
     )
     assert verdict.part == f"{GPU}.type == 'gpu'"
 
@@ -197,7 +197,7 @@ def test_distinct_values_must_differ_in_every_pair(read: Read, _thread: str) -> 
     )
     assert [change.text for change in found.changes] == [
         "ask for 2 instead of 3 in request r0",
-        "leave out constraint #0 (distinctAttribute a.example.com/numa)",
+        "remove constraint #0 (distinctAttribute a.example.com/numa)",
     ]
 
 
@@ -206,7 +206,8 @@ def test_a_symmetric_problem_is_explained_without_trying_all_combinations(_threa
     problem = read_problem(symmetric_problem(20, 4))
     found = explain(Allocator(problem.inventory), problem.nodes, problem.claims, limits=lambda: Limits(steps=20_000))
     assert found.nodes[0].text == (
-        "request r (4 devices) and request q (20 devices) need 24 devices together, 20 are free that match any of them"
+        "request r (4 devices) and request q (20 devices) need 24 devices together, "
+        "but only 20 are free and match any of them"
     )
 
 

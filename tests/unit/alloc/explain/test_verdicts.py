@@ -53,7 +53,7 @@ def test_a_selector_that_fails_comes_with_a_hint(read: Read) -> None:
 def test_names_of_another_driver_are_no_mistake(read: Read) -> None:
     slices = [{"pool": "p", "devices": ["d1 x=1"]}, {"pool": "b/q", "devices": ["d2 x=1"]}]
     problem = read(slices=slices, classes=[{"any": {"if": "true"}}], claims=[[f"r0 2 any if has({GPU}.x)"]])
-    assert verdicts(problem)["d2"].detail == "selector #0: x is not there"
+    assert verdicts(problem)["d2"].detail == "selector #0: x is missing"
 
 
 def test_a_selector_of_a_class_that_does_not_compile_says_so(read: Read) -> None:
@@ -108,7 +108,7 @@ def test_a_constraint_says_what_is_wrong_with_the_device(read: Read) -> None:
     found = verdicts(read(slices=slices, claims=[claim]))
     assert {verdict.kind for verdict in found.values()} == {VerdictKind.CONSTRAINT}
     assert found["d3"].detail == "constraint #0: has no attribute a.example.com/x"
-    assert found["d1"].detail.startswith("constraint #0: a.example.com/x is 1, of request r0 1 free device")
+    assert found["d1"].detail.startswith("constraint #0: a.example.com/x is 1, but request r0 has 1 free device")
 
 
 def test_pools_that_cannot_be_used_are_told_with_the_reason(read: Read) -> None:
@@ -125,7 +125,7 @@ def test_pools_that_cannot_be_used_are_told_with_the_reason(read: Read) -> None:
         "d3": "pool-invalid",
         "d4": "other-node",
     }
-    assert found["d1"].detail == "generation 1, now there is generation 2"
+    assert found["d1"].detail == "generation 1, replaced by generation 2"
     assert found["d2"].detail.endswith("is being updated: generation 2 has 1 of 2 slices")
     assert found["d3"].detail.endswith("is invalid: duplicate device name d3")
     assert found["d4"].detail == "is for node node-2"

@@ -52,7 +52,7 @@ def test_a_tree_shows_the_error_with_its_place() -> None:
 
 def test_too_much_cost_is_said() -> None:
     shown = list(lines(evaluated(f"type({D}.index) == int", 1), tree=False, wide=False))
-    assert any(line.endswith("the limit is 1,000,000: an API server refuses it") for line in shown)
+    assert any(line.endswith("the limit is 1,000,000: an API server rejects it") for line in shown)
 
 
 def test_without_devices_it_says_so() -> None:
