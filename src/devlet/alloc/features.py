@@ -59,7 +59,7 @@ class Rules:
     single_config: bool = True  # 13: a configuration is listed once
     whole_pool_generation: bool = True  # 18: an old generation does not count if any node has a newer one
     all_may_fail: bool = True  # 24: All devices against a constraint is not an error while other choices remain
-    shares_without_amounts: bool = True  # 25: a share holds the device's counters even if it consumes nothing of the device
+    shares_without_amounts: bool = True  # 25: a share holds the device's counters even if it consumes nothing
 
     @staticmethod
     def reference() -> "Rules":
