@@ -48,7 +48,7 @@ def test_each_issue_of_the_compiler_is_an_error_at_its_place() -> None:
         ("device.attribute == 1", "use device.attributes"),
     ],
 )
-def test_usual_mistakes_and_old_spellings_come_with_what_to_write(expression: str, hint: str) -> None:
+def test_common_mistakes_and_old_spellings_come_with_a_correction(expression: str, hint: str) -> None:
     (finding, *_) = findings(expression)
     assert finding.severity is Severity.ERROR
     assert finding.message.endswith(f"; {hint}")
@@ -60,7 +60,7 @@ def test_what_an_old_release_does_not_know_is_an_error_there() -> None:
     assert "found no matching overload for 'semver'" in findings(expression, minor=33)[0].message
 
 
-def test_a_result_that_is_no_bool_and_a_constant_that_cannot_be_computed_are_errors() -> None:
+def test_a_non_bool_result_and_a_failing_constant_are_errors() -> None:
     assert findings("1 + 1")[0].message == "must evaluate to bool or the unknown type, not int"
     assert "type conversion error" in findings("int('x') == 1")[0].message
 
@@ -101,7 +101,7 @@ def test_a_missing_guard_is_found_on_the_devices_that_lack_the_name() -> None:
         ),
     ],
 )
-def test_comparing_with_a_type_that_no_device_has_is_a_mistake(expression: str, message: str) -> None:
+def test_comparing_with_a_type_that_no_device_has_is_reported(expression: str, message: str) -> None:
     assert rules(expression, GPU)["type-mismatch"] == message
 
 
@@ -109,7 +109,7 @@ def test_numbers_of_all_types_can_be_compared() -> None:
     assert "type-mismatch" not in rules(f"{D}.index == 1.0 || {D}.index == 1u", GPU)
 
 
-def test_always_and_never_are_said() -> None:
+def test_selectors_that_always_or_never_match_are_reported() -> None:
     assert rules('device.driver == "gpu.example.com"', GPU, OTHER) == {"always-true": "matches all 2 devices"}
     assert rules('device.driver == "x"', GPU, OTHER) == {"always-false": "matches none of 2 devices"}
 

@@ -71,7 +71,7 @@ def test_what_needs_a_feature_that_is_off_is_an_error(request_: Any, without: st
         ("r0 a lanes:much", "request r0: capacity lanes: 'much' is no quantity: "),
     ],
 )
-def test_what_is_not_understood_is_an_error(request_: str, text: str) -> None:
+def test_an_unknown_mode_is_an_error(request_: str, text: str) -> None:
     for rules in (Rules(), Rules.reference()):
         with refused(text):
             read(request_, rules)

@@ -53,7 +53,7 @@ def test_a_lock_that_does_not_fit_is_reported(root: Path, lock: str, problem: st
     assert any(problem in found for found in problems(root))
 
 
-def test_what_a_package_needs_in_turn_must_be_in_the_lock(root: Path) -> None:
+def test_transitive_dependencies_must_be_in_the_lock(root: Path) -> None:
     (root / "pyproject.toml").write_text(PYPROJECT.replace("pluggy>=1", "pytest>=8"))
     (root / "requirements-dev.lock").write_text(DEV.replace("pluggy==1.7.0", "pytest==9.2.0"))
     assert any("pytest needs pluggy" in found for found in problems(root))

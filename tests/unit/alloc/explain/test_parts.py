@@ -60,7 +60,7 @@ def test_the_smallest_part_that_decides_is_found_with_its_values(
         (f'{GPU}["type"].startsWith("g")', f'{GPU}["type"]'),
     ],
 )
-def test_a_name_that_is_not_there_is_told_apart(expression: str, text: str) -> None:
+def test_a_missing_name_is_distinguished(expression: str, text: str) -> None:
     found = part_of(f"{GPU}.numa == 1 && {expression}")
     assert found.text == expression
     assert found.facts == ("type is missing",)

@@ -65,7 +65,7 @@ def test_every_kind_of_obstacle_has_its_proposals(
     assert texts(scene(**short)) == expected
 
 
-def test_constraints_can_be_left_out_and_pools_waited_for(scene: Callable[..., Scene]) -> None:
+def test_removing_a_constraint_and_waiting_for_a_pool_are_proposed(scene: Callable[..., Scene]) -> None:
     claim = {"requests": ["r0 a"], "constraints": ["match a.example.com/x"]}
     found = texts(scene(slices=[{"pool": "p", "devices": 1, "of": 2}], claims=[claim], classes=["a"]))
     assert found == [
@@ -74,7 +74,7 @@ def test_constraints_can_be_left_out_and_pools_waited_for(scene: Callable[..., S
     ]
 
 
-def test_a_class_that_is_missing_may_be_named_otherwise(read: Callable[..., Problem]) -> None:
+def test_a_class_with_a_similar_name_is_proposed_for_a_missing_one(read: Callable[..., Problem]) -> None:
     problem = read(claims=[["r0 gpu-exampel"]])
     (found,) = missing_classes(problem.claims, ["gpu-example", "other"])
     assert found.text == "use device class gpu-example in request r0: there is no gpu-exampel"
@@ -105,7 +105,7 @@ def test_a_class_that_is_missing_may_be_named_otherwise(read: Callable[..., Prob
         ("d1 memory:10", ("6", "6"), []),
     ],
 )
-def test_of_a_shared_device_what_the_other_requests_leave_is_proposed(
+def test_the_amount_that_other_requests_leave_of_a_shared_device_is_proposed(
     scene: Callable[..., Scene], device: str, amounts: tuple[str, str], expected: list[str]
 ) -> None:
     requests = [f"r{i} a memory:{amount}" for i, amount in enumerate(amounts)]

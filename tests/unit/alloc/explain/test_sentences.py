@@ -186,7 +186,7 @@ TWO_COUNTERS = [
         ),
     ],
 )
-def test_a_conflict_is_told_in_one_sentence(read: Read, short: dict[str, Any], text: str, cause: str) -> None:
+def test_a_conflict_is_described_in_one_sentence(read: Read, short: dict[str, Any], text: str, cause: str) -> None:
     found = conflict(read(**short))
     assert (found.text, found.cause) == (text, cause)
 

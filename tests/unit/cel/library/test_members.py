@@ -38,6 +38,6 @@ def test_only_values_of_one_plain_type_are_found_by_hash() -> None:
     assert not (same_plain_type([1, True]) or same_plain_type([1.0]) or same_plain_type([[1]]))
 
 
-def test_comparing_too_many_is_not_begun() -> None:
+def test_too_many_comparisons_are_rejected_in_advance() -> None:
     with pytest.raises(CostExceeded):
         membership([[1]] * 10_000, 10_000)

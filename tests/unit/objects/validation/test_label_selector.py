@@ -36,7 +36,7 @@ def test_what_is_wrong_is_named(selector: Document, cause: Cause) -> None:
     assert list(label_selector.check(selector, "s")) == [cause]
 
 
-def test_labels_of_nodes_are_compared_too() -> None:
+def test_labels_of_nodes_can_be_compared_as_numbers() -> None:
     greater = {"key": "a", "operator": "Gt", "values": ["1"]}
     assert list(label_selector.check_expression(greater, "e", compares=True)) == []
     assert list(label_selector.check_expression({**greater, "values": []}, "e", compares=True)) == [

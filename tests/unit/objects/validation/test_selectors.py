@@ -55,7 +55,7 @@ def test_a_stored_expression_is_judged_by_the_permissive_environment() -> None:
     assert list(selectors.check([cel("complex")], "s", refuse, stored=True)) == []
 
 
-def test_too_many_selectors_are_not_looked_at() -> None:
+def test_too_many_selectors_are_not_checked_individually() -> None:
     assert list(selectors.check([{}] * 33, "s", refuse)) == [too_many("s", 33, 32)]
 
 
