@@ -32,7 +32,7 @@ def test_labels_and_expressions_are_accepted() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_named(selector: Document, cause: Cause) -> None:
+def test_errors_are_named(selector: Document, cause: Cause) -> None:
     assert list(label_selector.check(selector, "s")) == [cause]
 
 
