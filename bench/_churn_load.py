@@ -1,6 +1,7 @@
 """The load of bench/churn.py: pods that come and go on one node, with a device plugin and a DRA driver beside it.
 
-A third of the pods requests a device of the plugin, a sixth has a claim from a template, the others request nothing."""
+A third of the pods requests a device of the plugin, a sixth has a claim from a template, the others request nothing.
+"""
 
 import time
 from collections import deque

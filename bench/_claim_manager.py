@@ -2,7 +2,8 @@
 
 `python -m bench._claim_manager --directory D --driver N --driver-socket S --pods M --claims K --at-once C` starts from
 the checkpoint in D, prepares pods with K claims each and then unprepares them. The claims are allocated and reserved in
-an embedded store on disk, and are read from there one by one."""
+an embedded store on disk, and are read from there one by one.
+"""
 
 import argparse
 import json

@@ -2,7 +2,8 @@
 
 `python -m bench._device_manager --directory D --resource R --pods M --at-once C` starts from the checkpoint in D,
 serves the registration socket for a running plugin, and admits pods of one container with one device each. A pod counts
-as admitted when its device is recorded on disk."""
+as admitted when its device is recorded on disk.
+"""
 
 import argparse
 import json

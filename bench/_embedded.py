@@ -2,7 +2,8 @@
 
 `python -m bench._embedded --directory D --op create|list|watch` runs in a separate process, as etcd does, but the
 callers are in that process: it measures the port without a socket. Each create starts from the JSON that a client would
-send, so the figures include decoding, defaults, validation and managed fields."""
+send, so the figures include decoding, defaults, validation and managed fields.
+"""
 
 import argparse
 import gc

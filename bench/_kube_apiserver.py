@@ -2,7 +2,8 @@
 store.
 
 The client does as little as possible in Python: bodies are prepared, each writer keeps one connection, and responses
-are not decoded. Its share is negligible beside the server's milliseconds per request."""
+are not decoded. Its share is negligible beside the server's milliseconds per request.
+"""
 
 import http.client
 import ssl

@@ -1,6 +1,7 @@
 """The objects that the benchmarks store, encoded as clients send them: as JSON, or as protobuf like Go clients.
 
-Devices resemble those of the example driver: some identity, a version, a capacity. 128 is the maximum per slice."""
+Devices resemble those of the example driver: some identity, a version, a capacity. 128 is the maximum per slice.
+"""
 
 from collections.abc import Callable
 

@@ -1,6 +1,7 @@
 """The common report of all benchmarks: the machine, the best rates of its disk, and ratios of medians.
 
-Absolute figures depend on the machine, so both sides are measured in turns, in one run, on one disk."""
+Absolute figures depend on the machine, so both sides are measured in turns, in one run, on one disk.
+"""
 
 import json
 import os

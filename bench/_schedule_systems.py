@@ -2,7 +2,8 @@
 
 As in the reference's own benchmark its clients are not rate-limited; otherwise the usual limits of 50 and 20 requests a
 second would be all that is measured. Of its controllers only the one for claims runs: others would find that the nodes
-have no kubelets."""
+have no kubelets.
+"""
 
 import shutil
 import sys

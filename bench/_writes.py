@@ -2,7 +2,8 @@
 
 `python -m bench._writes --directory D` calls a fresh store in this process, as the control loops do, and counts
 processor time: that of the checks, and of the thread that makes the writes durable. 64 pods are in progress at a
-time."""
+time.
+"""
 
 import argparse
 import json

@@ -2,7 +2,8 @@
 
 Both start from the same checkpoint, with the same number of allocations, and call the same device plugin, a Go program;
 each manager has a process of its own. A pod is admitted when the checkpoint that says so is on disk. The kubelet admits
-one pod at a time; devlet calls the plugin for several at once, and one write serves all pods that wait."""
+one pod at a time; devlet calls the plugin for several at once, and one write serves all pods that wait.
+"""
 
 import argparse
 import json

@@ -4,7 +4,8 @@ bench/alloc.py [--quick]`.
 Both read the same problems and run in turns, each in a process of its own: `devlet simulate --problems`, and
 `dra-allocate`, which calls kube-scheduler's allocator as the scheduler does, with objects in memory. One in four
 devices has the model that a claim asks for; a claim asks for one device of a model with enough memory. Each side times
-only the placing. The reference's scan has a time limit; its rate is that of the claims it placed."""
+only the placing. The reference's scan has a time limit; its rate is that of the claims it placed.
+"""
 
 import argparse
 import gc

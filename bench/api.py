@@ -1,7 +1,8 @@
 """devlet's API beside etcd and kube-apiserver: start, memory, creates, lists, watches. `python bench/api.py [--quick]`.
 
 The same Go program calls both over HTTPS, with the same bytes. One repetition is one run of each server, in turns: it
-starts empty, is watched and written to until it holds the slices, and is then listed."""
+starts empty, is watched and written to until it holds the slices, and is then listed.
+"""
 
 import argparse
 import shutil

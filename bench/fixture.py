@@ -2,7 +2,8 @@
 
 Compares a node in the process of the test (`devlet.testing.node.Node`), with its API server, store, scheduler,
 controllers and agent, with the same node as a separate process, `devlet up`. Imports, which happen once per process,
-are not counted. A node is ready when drivers can register and pods are served."""
+are not counted. A node is ready when drivers can register and pods are served.
+"""
 
 import argparse
 import statistics

@@ -5,7 +5,8 @@ Both start from the same checkpoint, with the same number of claims, and call th
 manager has a process of its own. Before a claim is prepared, the checkpoint records the intention. The claim counts as
 prepared when the driver has responded and the checkpoint that says so is on disk. devlet reads the claims from a store
 on disk, the kubelet from a stand-in for the API server in its memory. The kernel counts the writes of the
-checkpoint."""
+checkpoint.
+"""
 
 import argparse
 import json

@@ -3,7 +3,8 @@
 A service account with every permission sends expensive requests of at most 3 MB to `devlet up` in a separate process,
 one after the other. Meanwhile another connection requests `/healthz` every few milliseconds. The limit: each response
 takes at most 250 ms on a quiet machine. On a busy machine, look at the processor time that the server uses during the
-slowest wait: it shows how long the wait would be if nothing else ran."""
+slowest wait: it shows how long the wait would be if nothing else ran.
+"""
 
 import argparse
 import http.client

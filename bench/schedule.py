@@ -4,7 +4,8 @@ bench/schedule.py [--quick]`.
 The workloads are the reference's own SchedulingWithResourceClaimTemplate. Each run starts a fresh system: `devlet up`;
 `devlet control` on etcd and kube-apiserver; or kube-scheduler and kube-controller-manager on etcd and kube-apiserver.
 All write durably and get the same load from this process, over HTTPS. The first half of the pods is bound before the
-measurement, which goes from the first create of the second half until the last of them is bound."""
+measurement, which goes from the first create of the second half until the last of them is bound.
+"""
 
 import argparse
 import shutil

@@ -2,7 +2,8 @@
 
 The program runs as usual. A tracer notes the processor time of the whole process when it writes a log line or has
 imported a module. Other work on the machine makes a start take longer, but hardly uses up more of its processor time,
-so both are shown."""
+so both are shown.
+"""
 
 import argparse
 import json

@@ -3,7 +3,8 @@ With `--writes`, only the cost of each write in the store that scheduling a pod 
 
 The two do not do the same work. etcd stores bytes and is called over a socket. The store is called within its process
 and does an API server's work on every object (types, defaults, validation, managed fields) before it stores it. So
-etcd's rate shows what a disk log can do, not what an API server on top of it can do."""
+etcd's rate shows what a disk log can do, not what an API server on top of it can do.
+"""
 
 import argparse
 import json

@@ -2,7 +2,8 @@
 
 Clients watch a cluster of many small objects and one of few large ones, but never read the responses. Then the objects
 are replaced. Some clients have a small receive buffer, others the system's default. All of them belong to one user,
-whose limit on watches is raised; every other limit is the default."""
+whose limit on watches is raised; every other limit is the default.
+"""
 
 import argparse
 import asyncio

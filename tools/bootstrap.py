@@ -1,7 +1,8 @@
 """Create `.venv` and fill it from a hashed lock file: `python3 -m tools.bootstrap run` or `dev`.
 
 `make` runs this before every command. It uses only the standard library, because it runs before anything is installed.
-It also works with a Python without ensurepip, such as Debian's: `pip_sources` then decides where pip comes from."""
+It also works with a Python without ensurepip, such as Debian's: `pip_sources` then decides where pip comes from.
+"""
 
 import argparse
 import fcntl

@@ -1,7 +1,8 @@
 """Fail if the lock files do not fit pyproject.toml: `python -m tools.check_lock [ROOT]`. Needs no network.
 
 The dependencies of a package are read from its installed metadata, so a lock is only checked completely in the
-environment that was installed from it. `make lock` recreates both files."""
+environment that was installed from it. `make lock` recreates both files.
+"""
 
 import re
 import sys

@@ -1,7 +1,8 @@
 """Fail if a recorded long run in docs/runs is not of this code: `python -m tools.check_runs`.
 
 Plans with `resume` (see tools/ci.py) are run by hand now and then, and their records are committed. Every stage of a
-plan must have passed, at a commit that is an ancestor of this one."""
+plan must have passed, at a commit that is an ancestor of this one.
+"""
 
 import subprocess
 import sys

@@ -4,7 +4,8 @@ The default plan is `.ci/stages.toml`. If a stage fails or reaches its limit, th
 the plan's record, a JSON file with the last run of each stage; the table at the end shows how much longer a stage took
 than the time before. A plan with `resume` skips the stages that have passed at this commit. `DEVLET_CI_LIMITS=off`
 lifts the limits, for a machine that is busy with other things. Uses only the standard library, because it runs before
-anything is installed."""
+anything is installed.
+"""
 
 import argparse
 import json

@@ -1,7 +1,8 @@
 """Write tests/vectors/allocator_problems_lists.jsonl: `python -m tools.make_problems [--check]`.
 
 The problems are random, with list attributes and binding conditions in each; the answers are those of the reference's
-allocator, from `dra-allocate` of `make peers`. `--check` writes nothing and fails if the file would change."""
+allocator, from `dra-allocate` of `make peers`. `--check` writes nothing and fails if the file would change.
+"""
 
 import argparse
 import itertools

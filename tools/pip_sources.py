@@ -1,7 +1,8 @@
 """Find pip: use the first of seven sources that works on this machine.
 
 A Python without ensurepip is not broken: Debian and its derivatives package it separately. No source changes the system
-or needs root. Only package indexes that are configured for pip are used; no address is assumed."""
+or needs root. Only package indexes that are configured for pip are used; no address is assumed.
+"""
 
 import configparser
 import hashlib

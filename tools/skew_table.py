@@ -1,7 +1,8 @@
 """Print the table of docs/compatibility.md that says what works in which release: `python -m tools.skew_table`.
 
 It is generated from docs/runs/skew.json, which `make skew` writes. tests/docs/test_compatibility.py compares the
-two."""
+two.
+"""
 
 import ast
 from collections.abc import Mapping

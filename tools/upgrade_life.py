@@ -2,7 +2,8 @@
 
 The first run ends with SIGTERM, which checkpoints the database. The second one is killed, so its writes are in the
 write-ahead log. When it is killed, `nic.example.com` fails to unprepare two claims, a pod has a finalizer, a pod waits
-for devices that do not exist, and all others run."""
+for devices that do not exist, and all others run.
+"""
 
 import json
 import signal

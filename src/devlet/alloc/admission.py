@@ -1,7 +1,8 @@
 """The API server's checks of a new or changed selector.
 
 New expressions must compile in the environment of the release and must not be too expensive in the worst case. Stored
-expressions pass if any release accepted them."""
+expressions pass if any release accepted them.
+"""
 
 from collections.abc import Sequence
 from functools import lru_cache

@@ -2,7 +2,8 @@
 
 Keep one allocator for all nodes. It gathers the pools of a node again only when slices for that node change, and
 evaluates selectors once per slice. The allocator never changes the inventory; the caller that uses an answer updates
-the inventory."""
+the inventory.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -57,7 +58,8 @@ class Wanted:
     """Claims that were read once, to be allocated on many nodes.
 
     `error` says why they cannot be allocated on any node; it is raised when a search would reach it. `single` is set if
-    the claims consist of one plain request: such claims need no search."""
+    the claims consist of one plain request: such claims need no search.
+    """
 
     claims: tuple[ResourceClaim, ...]
     requests: tuple[tuple[Request, ...], ...]
@@ -68,7 +70,8 @@ class Wanted:
 class Allocator:
     """Allocates devices. With `Rules.reference()` every answer equals the reference's.
 
-    Not thread-safe: results are cached between calls."""
+    Not thread-safe: results are cached between calls.
+    """
 
     def __init__(self, inventory: Inventory, features: Features = ALL_FEATURES, rules: Rules = Rules()) -> None:
         self.inventory = inventory

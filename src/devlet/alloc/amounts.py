@@ -1,7 +1,8 @@
 """How much of a device's capacity a request takes, according to the policy of each capacity.
 
 For a device that cannot be shared an amount is the required minimum. For a shared device it is what the request
-consumes."""
+consumes.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +28,8 @@ def amounts(
     """Return what the request takes of each capacity, or why the device cannot be used.
 
     With `strict`, requests may name a capacity with the driver's domain, as they may for attributes, and negative
-    amounts are rejected. A contradictory policy excludes only its own device."""
+    amounts are rejected. A contradictory policy excludes only its own device.
+    """
     wanted = dict(requests)
     for name in requests:
         if name not in device.capacity:

@@ -10,7 +10,8 @@ __all__ = ["can_suffice"]
 def can_suffice(wanted: Sequence[tuple[int, frozenset[Hashable]]], supply: Mapping[Hashable, int]) -> bool:
     """Return whether the supply can meet all wishes at once. A wish is a number of devices and the kinds that qualify.
 
-    This is a maximum flow from wishes to kinds, found with augmenting paths. There are few of both."""
+    This is a maximum flow from wishes to kinds, found with augmenting paths. There are few of both.
+    """
     given: dict[tuple[int, Hashable], int] = {}
     left = dict(supply)
     return all(_meet(wish, number, wanted, given, left) for wish, (number, _) in enumerate(wanted))

@@ -1,7 +1,8 @@
 """Test cases for selectors: an expression, a device and the enabled features, with the reference's answer.
 
 The format is the one in which the reference's answers are recorded. An answer omits fields that have no value: an
-expression that does not compile has no cost."""
+expression that does not compile has no cost.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass

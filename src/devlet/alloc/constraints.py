@@ -2,7 +2,8 @@
 
 An attribute is treated as a set of values; a scalar is a set of one. Each value carries its type, so 1 and "1" differ.
 Devices are added and removed last in, first out. The two `Reference…` constraints depend on which devices were tried
-before; they exist to reproduce the reference's answers."""
+before; they exist to reproduce the reference's answers.
+"""
 
 from collections.abc import Hashable, Iterable
 from typing import Any, Final, Protocol

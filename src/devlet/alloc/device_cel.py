@@ -1,7 +1,8 @@
 """A device as CEL sees it: the variable `device` with driver, attributes, capacity and allowMultipleAllocations.
 
 Names without a domain belong to the driver's domain. An unknown domain is an empty map; looking up an unknown name in
-it is an error."""
+it is an error.
+"""
 
 from functools import lru_cache
 from sys import intern
@@ -114,7 +115,8 @@ def device_environment(
     of list attributes.
 
     Stored expressions may use everything that the release has. New expressions must also compile in the previous
-    release, or a downgrade would break them; only features behind an enabled gate are available at once."""
+    release, or a downgrade would break them; only features behind an enabled gate are available at once.
+    """
     minor = version[1]
     lists_known = minor >= LISTS_SINCE and (stored or lists)
     base = kubernetes((1, minor if stored else minor - 1), stored=False)

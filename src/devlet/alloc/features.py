@@ -1,7 +1,8 @@
 """The allocator's features (Kubernetes' feature gates) and its improvements over the reference.
 
 With `Rules.reference()` every answer is the reference's, defects included. `Rules()` enables all improvements. Each is
-described in docs/allocation.md under its number and can be turned off separately."""
+described in docs/allocation.md under its number and can be turned off separately.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields

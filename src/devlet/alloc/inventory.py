@@ -3,7 +3,8 @@
 The inventory precomputes everything that is needed per pod and node: the devices of a slice in order, which of them are
 taken (one bit each), what is consumed of shared devices, pools, and selector results. The owner of the inventory
 reports changes to it. A slice is never modified, only replaced, so anything cached for it stays valid as long as the
-slice exists."""
+slice exists.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -87,7 +88,8 @@ def _counters(device: Device) -> Counters:
 class SliceEntry:
     """A slice with its devices. `taken` has a bit for each device that a claim has exclusively.
 
-    `leftovers` has a bit for each device that is no longer shared but of which claims still hold shares."""
+    `leftovers` has a bit for each device that is no longer shared but of which claims still hold shares.
+    """
 
     __slots__ = ("_is_plain", "bindings", "devices", "leftovers", "matches", "slice", "tainted", "taken")
 
@@ -173,7 +175,8 @@ class Inventory:
     """Slices, classes and claims.
 
     `revisions` are those of slices. `releases` counts claims that gave up their devices. Both tell callers when a
-    derived value is out of date."""
+    derived value is out of date.
+    """
 
     def __init__(self, slices: Iterable[ResourceSlice] = (), classes: Iterable[DeviceClass] = ()) -> None:
         self._slices: dict[str, SliceEntry] = {}
@@ -273,7 +276,8 @@ class Inventory:
     def hold(self, claim: ResourceClaim) -> None:
         """Record what a claim holds, replacing an earlier record of the claim.
 
-        If an amount cannot be parsed, InvalidInput is raised and nothing has changed."""
+        If an amount cannot be parsed, InvalidInput is raised and nothing has changed.
+        """
         self.hold_devices(claim.metadata.namespace, claim.metadata.name, claim.results)
 
     def hold_devices(self, namespace: str, name: str, results: Sequence[DeviceResult]) -> None:

@@ -1,7 +1,8 @@
 """Problems of a selector, as an API server would report them and as the published devices show them.
 
 Errors are selectors that a server rejects or that can never match. Warnings depend on the devices: the selector may be
-fine in another cluster."""
+fine in another cluster.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

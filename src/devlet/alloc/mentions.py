@@ -1,6 +1,7 @@
 """The attributes and capacities that an expression uses, such as `device.attributes["gpu.example.com"].model`.
 
-Computed names are not found, nor are names reached through the variable of a macro other than `cel.bind`."""
+Computed names are not found, nor are names reached through the variable of a macro other than `cel.bind`.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

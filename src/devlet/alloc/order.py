@@ -1,7 +1,8 @@
 """The order in which equivalent devices are tried, chosen so that the remaining devices stay useful.
 
 A share goes to the device with the least left, and a partition is the smallest that matches. All other devices stay in
-the order in which they are published."""
+the order in which they are published.
+"""
 
 from collections.abc import Iterable
 
@@ -14,7 +15,8 @@ __all__ = ["best_fit"]
 def best_fit(devices: list[DeviceEntry]) -> list[DeviceEntry]:
     """Reorder shares among themselves and partitions among themselves. All other devices keep their position.
 
-    Pools with binding conditions stay last."""
+    Pools with binding conditions stay last.
+    """
     if not any(device.shareable or device.counters for device in devices):
         return devices
     ordered = list(devices)

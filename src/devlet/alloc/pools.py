@@ -1,7 +1,8 @@
 """The pools that a node can use, in the order in which their devices are tried.
 
 Only slices of a pool's highest generation count, and only if they are complete. A pool that is being replaced
-contributes no devices, but is kept, because mode All cannot be satisfied while some devices are unknown."""
+contributes no devices, but is kept, because mode All cannot be satisfied while some devices are unknown.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -34,7 +35,8 @@ class Pool:
     themselves.
 
     `others` are slices for other nodes whose devices take from the same counters; `revisions` tell when that last
-    changed."""
+    changed.
+    """
 
     key: PoolKey
     revisions: Mapping[PoolKey, int]

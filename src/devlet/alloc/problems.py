@@ -1,7 +1,8 @@
 """Allocation problems as documents: nodes, classes, slices and claims, with the answer for each node.
 
 The format is the one in which the reference's answers are recorded. Share IDs are random, so answers only name devices
-and say whether a share was created. `results` has the complete allocations."""
+and say whether a share was created. `results` has the complete allocations.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -1,7 +1,8 @@
 """What claims want, read once: requests with their alternatives, as the search uses them.
 
 A request for a class or mode that does not exist cannot be satisfied on any node. It raises an error instead of not
-fitting."""
+fitting.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +32,8 @@ RESULTS_MAX: Final = 32
 class Alternative:
     """One way to satisfy a request; a request without subrequests has one.
 
-    `name` is the name of the subrequest (or of the request), `full_name` the one that results are labelled with."""
+    `name` is the name of the subrequest (or of the request), `full_name` the one that results are labelled with.
+    """
 
     name: str
     full_name: str

@@ -1,7 +1,8 @@
 """Find which of many nodes can satisfy some claims, repeatedly, as devices come and go.
 
 Most claims have one plain request, and for these counting is enough: the matching devices of a node are looked up once,
-and each query then costs one bit operation per slice. Other claims need a search."""
+and each query then costs one bit operation per slice. Other claims need a search.
+"""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +32,8 @@ _Row = _Part | list[_Part] | Literal[False]
 class _Rows:
     """Per node: its row, or None if it was not examined yet; and whether it is `open` or has no free device left.
 
-    A node gains devices only when a claim is released or a slice changes. Then all nodes are open again."""
+    A node gains devices only when a claim is released or a slice changes. Then all nodes are open again.
+    """
 
     __slots__ = ("open", "releases", "revision", "rows")
 
@@ -78,7 +80,8 @@ class Scan:
         """Return the indices of the first nodes where the claims fit, starting at `start` and wrapping around, at most
         `enough`. Nodes that `admits` rejects are skipped.
 
-        Raises InvalidInput if the claims cannot be allocated on any node."""
+        Raises InvalidInput if the claims cannot be allocated on any node.
+        """
         if wanted.single is None:
             return self._searched(wanted, start, enough, limits, admits)
         return self._counted(wanted, start, enough, limits, admits)

@@ -60,7 +60,8 @@ class Limits:
     says so.
 
     Devices in use are skipped and do not count. Nothing is remembered during the first `patience` steps: most searches
-    end sooner, and remembering costs more than it saves."""
+    end sooner, and remembering costs more than it saves.
+    """
 
     steps: int = 2_000_000
     give_up: Callable[[], bool] | None = None
@@ -124,7 +125,8 @@ class Search:
     """A depth-first search. `requests` has the alternatives of each request of each claim; a request with several is a
     list even if only one is left.
 
-    Without `cut` everything is tried: the answer is the same, but takes longer."""
+    Without `cut` everything is tried: the answer is the same, but takes longer.
+    """
 
     def __init__(
         self,
@@ -459,7 +461,8 @@ class Search:
         """Return everything that decides whether the rest can be found; None while nothing is remembered.
 
         Within a step the first devices of each kind are taken first, so taking the same number of each kind later
-        leaves less. This does not hold for shares."""
+        leaves less. This does not hold for shares.
+        """
         if self.steps < self._limits.patience or not self._cut or len(self._taken) > TAKEN_MAX:
             return None
         if within and within not in self._ordered:

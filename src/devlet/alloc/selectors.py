@@ -1,7 +1,8 @@
 """Selectors of classes and requests: compiled once and evaluated once per slice, as bits of its devices.
 
 Errors are kept per device, because it depends on the request whether an error counts: a device that is in use, or that
-an earlier selector excludes, is never evaluated."""
+an earlier selector excludes, is never evaluated.
+"""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence

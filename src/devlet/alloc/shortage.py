@@ -2,7 +2,8 @@
 
 Each test is necessary but not sufficient and ignores the others, so passing it proves nothing. Only requests without
 alternatives and without admin access are counted: others may be satisfied in another way, or with devices that are in
-use."""
+use.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence

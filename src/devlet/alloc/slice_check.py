@@ -1,7 +1,8 @@
 """Amounts in a slice that cannot be parsed.
 
 An API server rejects such slices, but files and foreign stores may have them. Slices are checked when they are added,
-so that later code can rely on valid amounts."""
+so that later code can rely on valid amounts.
+"""
 
 from collections.abc import Iterator, Sequence
 

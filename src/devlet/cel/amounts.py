@@ -2,7 +2,8 @@
 
 The value of `quantity("1000m")` is one, but `isInteger()` is false: the reference checks whether it was written as a
 64-bit integer, not whether it is whole. It also rejects the result of `add` and `sub` on the right of `==`. A Quantity
-of the host is treated as if parsed from its canonical string."""
+of the host is treated as if parsed from its canonical string.
+"""
 
 from functools import lru_cache
 from math import inf

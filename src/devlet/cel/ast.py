@@ -1,7 +1,8 @@
 """The tree of an expression after macro expansion.
 
 Every node has an id; later results (its place, type, functions, cost) are kept in tables by id. Operators are calls of
-functions whose names cannot be written in an expression, such as `_+_`, `_&&_`, `_?_:_`, `_[_]`, `@in`, `!_`."""
+functions whose names cannot be written in an expression, such as `_+_`, `_&&_`, `_?_:_`, `_[_]`, `@in`, `!_`.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -82,7 +83,8 @@ class StructLiteral:
 class Comprehension:
     """The expansion of macros such as `all` and `map`: a fold over a list or map.
 
-    With `variable2` the first variable is the index or key and the second the element or value."""
+    With `variable2` the first variable is the index or key and the second the element or value.
+    """
 
     id: int
     range: "Expr"
@@ -139,7 +141,8 @@ class Source:
     (`spans`).
 
     Offsets count code points from 0. A node that a macro made has the position of the macro's call and may have no
-    span."""
+    span.
+    """
 
     text: str
     positions: Mapping[int, int]

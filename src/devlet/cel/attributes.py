@@ -2,7 +2,8 @@
 
 Attributes exist for two reasons. An optional step makes the whole rest optional, and the reference charges the chain as
 one: a unit for each field or index that is looked up and one for the attribute. After a conditional, fields are looked
-up in the chosen branch, and the attribute itself is free."""
+up in the chosen branch, and the attribute itself is free.
+"""
 
 from collections.abc import Sequence
 from typing import Protocol

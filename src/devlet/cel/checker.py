@@ -2,7 +2,8 @@
 
 The checker reports all issues of an expression, not only the first. Invalid parts get the type `!error!`, which is
 compatible with every type. The tree may be deeper than Python's stack, so visits are generators: each yields the
-children it needs and receives them checked, with dotted names resolved."""
+children it needs and receives them checked, with dotted names resolved.
+"""
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace

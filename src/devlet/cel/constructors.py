@@ -1,6 +1,7 @@
 """Steps of a plan that build lists, maps and messages.
 
-They cost the same whether they succeed or not. Evaluation stops at the first element that fails."""
+They cost the same whether they succeed or not. Evaluation stops at the first element that fails.
+"""
 
 from collections.abc import Callable, Sequence
 

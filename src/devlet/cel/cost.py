@@ -2,7 +2,8 @@
 
 The reference keeps a stack of computed values and charges a call only if it finds all of the call's arguments there. If
 an argument was never evaluated because another one failed, the call is free. To reproduce that, this module keeps the
-same stack instead of adding up numbers."""
+same stack instead of adding up numbers.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Final

@@ -2,7 +2,8 @@
 
 If the checker found one overload, it is called and charged. If several are possible (an argument is `dyn`), the first
 one that fits the values is called. In that case the reference does not know which overload to charge: it charges the
-costs that it has by function, those of Kubernetes' own libraries, and one unit for everything else."""
+costs that it has by function, those of Kubernetes' own libraries, and one unit for everything else.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Final

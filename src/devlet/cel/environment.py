@@ -1,7 +1,8 @@
 """The variables, types, functions and macros that an expression may use in each release of Kubernetes.
 
 New expressions may use what the release supports. Stored expressions may use everything, or a downgrade would break
-them. Hosts add their own variables and object types with `extended`."""
+them. Hosts add their own variables and object types with `extended`.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -220,7 +221,8 @@ _NEWEST: Final = 999
 def kubernetes(version: tuple[int, int], *, stored: bool) -> Environment:
     """Return the base of all environments of a Kubernetes release; for stored expressions it contains everything.
 
-    No version is older than 1.23 and none is 2.0, so only the minor version counts."""
+    No version is older than 1.23 and none is 2.0, so only the minor version counts.
+    """
     minor = _NEWEST if stored else version[1]
     base = Environment(
         macros=macros.STANDARD,

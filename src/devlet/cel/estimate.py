@@ -1,7 +1,8 @@
 """Estimate the cost of an expression before it runs: minimum and maximum, from the known sizes of its values.
 
 A size is the number of characters, bytes, elements or entries. It comes from the text itself, from what functions say
-about their results, or from the host by the path of a value. Otherwise it is unbounded, and so is the cost."""
+about their results, or from the host by the path of a value. Otherwise it is unbounded, and so is the cost.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -40,7 +41,8 @@ class _Path:
     """How a value is reached from a variable.
 
     Paths share memory like slices in Go: two that continue the same path may share their last step, and then the later
-    one counts for both. The cost of `m.all(k, v, v.all(k2, v2, ...))` depends on this."""
+    one counts for both. The cost of `m.all(k, v, v.all(k2, v2, ...))` depends on this.
+    """
 
     __slots__ = ("_capacity", "_length", "_steps")
 

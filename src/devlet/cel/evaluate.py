@@ -1,7 +1,8 @@
 """Run a plan: return the value, the actual cost and, on request, the value of every part.
 
 The cost is exactly that of the reference. The functions that `generate` writes do not count cost and are much
-faster."""
+faster.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -12,7 +12,8 @@ class Growing(list[Value]):
     """The list that a comprehension builds. It is extended in place, because otherwise `map` over n elements would take
     n * n steps.
 
-    Only its comprehension can refer to it, so the mutation is invisible."""
+    Only its comprehension can refer to it, so the mutation is invisible.
+    """
 
 
 class Fold:

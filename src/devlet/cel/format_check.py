@@ -1,6 +1,7 @@
 """Check `"%d".format([1])` statically: whether the clauses of a literal format fit the elements of a literal list.
 
-The reference walks the bytes of the format, not its characters, which shows in its messages."""
+The reference walks the bytes of the format, not its characters, which shows in its messages.
+"""
 
 from collections.abc import Mapping, Sequence
 

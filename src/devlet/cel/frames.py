@@ -1,7 +1,8 @@
 """Look up names during evaluation: the variables, and inside each comprehension its own names.
 
 The initial value of an accumulator is computed when it is first read, in the frame outside of the comprehension. So an
-unused variable of `cel.bind` costs nothing and cannot fail."""
+unused variable of `cel.bind` costs nothing and cannot fail.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final

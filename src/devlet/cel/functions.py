@@ -1,7 +1,8 @@
 """How a library declares its functions: signatures for the checker, Python code, and the cost of a call.
 
 A function has overloads. The checker keeps those whose parameters fit the static types. At run time the first of them
-whose parameters fit the values is called, so an implementation may rely on the types of its arguments."""
+whose parameters fit the values is called, so an implementation may rely on the types of its arguments.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

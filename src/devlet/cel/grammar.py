@@ -1,6 +1,7 @@
 """The grammar of CEL as a graph, for messages about syntax errors (`syntax_errors`).
 
-The graph answers which tokens may come next at any point. The parser is hand-written and does not use it."""
+The graph answers which tokens may come next at any point. The parser is hand-written and does not use it.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field

@@ -1,6 +1,7 @@
 """Errors in an expression and their places, printed exactly as the reference prints them.
 
-Offsets and columns count code points. The caret is drawn with wide characters below wide text."""
+Offsets and columns count code points. The caret is drawn with wide characters below wide text.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,6 +1,7 @@
 """The values of literals: numbers within their limits, strings and bytes without quotes and escapes.
 
-Every function raises ValueError with the reference's text. `\\x41` is a character in a string and a byte in bytes."""
+Every function raises ValueError with the reference's text. `\\x41` is a character in a string and a byte in bytes.
+"""
 
 import math
 import re

@@ -2,7 +2,8 @@
 
 Expansions have exactly the shape that they have in the reference, because costs are counted on them. A macro is
 identified by its name, its number of arguments and whether it is called on a target; every other call is a function
-call."""
+call.
+"""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass

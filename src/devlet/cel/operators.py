@@ -2,7 +2,8 @@
 
 Python's own operators are wrong here: `1 == True`, `-7 // 2`, `{1: x}[True]` and unlimited integers follow Python's
 rules, not those of CEL. Equality reproduces quirks of the reference: a library value (Quantity, Semver) on the left of
-another type is an error, on the right it is false, and inside a list or map that error counts as equal."""
+another type is an error, on the right it is false, and inside a list or map that error counts as equal.
+"""
 
 import math
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,8 @@
 """Parse text to a tree and expand macros on the way.
 
 As in the reference, chains of `&&` and `||` become balanced trees, so the order of evaluation differs from Python's;
-`-1` is a literal but `-x` a call; and parentheses leave no node."""
+`-1` is a literal but `-x` a call; and parentheses leave no node.
+"""
 
 import re
 from collections.abc import Callable, Collection

@@ -1,7 +1,8 @@
 """The work that regular expressions cause in a thread, counted in instructions of the compiled patterns.
 
 The count depends only on the patterns, not on the machine or on earlier compilations. A thousand instructions take less
-than a millisecond."""
+than a millisecond.
+"""
 
 from threading import local
 from typing import Self
@@ -17,7 +18,8 @@ _local = local()
 class PatternMeter:
     """Counts the work of this thread in its `with` block. Raises CostExceeded above the limit; 0 means no limit.
 
-    With `counts_known`, patterns that were compiled before count again."""
+    With `counts_known`, patterns that were compiled before count again.
+    """
 
     def __init__(self, limit: int = 0, *, counts_known: bool = False) -> None:
         self.limit = limit

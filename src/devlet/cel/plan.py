@@ -2,7 +2,8 @@
 
 Planning has two visible effects. Values computed here are free at run time: lists and maps of constants, conversions
 such as `int("1")`, `in` with a constant list. A failure here, such as `int("x")` or an invalid regular expression,
-makes the expression unusable (PlanError), while `1 / 0` fails only when it is reached."""
+makes the expression unusable (PlanError), while `1 / 0` fails only when it is reached.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -61,7 +62,8 @@ class PlanError(CompileError):
 class Plan:
     """The plan. `constants` are the known values of nodes, including errors that occur whenever the node is reached.
 
-    `sets` has the members of the constant lists of `x in [...]`, by the id of the call."""
+    `sets` has the members of the constant lists of `x in [...]`, by the id of the call.
+    """
 
     checked: Checked
     root: Step

@@ -1,7 +1,8 @@
 """A compiled expression: checked, costed and ready to run.
 
 Generated code does not count cost. It is used if the estimate is far below the limit; other expressions run in the
-evaluator, which stops at the limit."""
+evaluator, which stops at the limit.
+"""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass

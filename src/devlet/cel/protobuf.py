@@ -1,6 +1,7 @@
 """The protobuf messages that every CEL environment knows, and their CEL types.
 
-`google.protobuf.Int64Value{value: 1}` can be written, but its value is just a nullable number, not a message."""
+`google.protobuf.Int64Value{value: 1}` can be written, but its value is just a nullable number, not a message.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -2,7 +2,8 @@
 
 An expression may be nested 250 levels deep, and parsing, checking or running it takes some thousand calls, more than
 Python allows by default. The limit is raised only for that time, because it also protects C code from stack
-overflow."""
+overflow.
+"""
 
 import sys
 from collections.abc import Callable

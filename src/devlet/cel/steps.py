@@ -1,7 +1,8 @@
 """The steps of a plan. Each computes its value in a frame and reports it to the tracker, which counts cost.
 
 A failure is returned, not raised: `a && b` continues after `a` failed. An exception ends the whole evaluation,
-regardless of `&&` and `||`: a limit was reached, or the reference cannot put a value into a set."""
+regardless of `&&` and `||`: a limit was reached, or the reference cannot put a value into a set.
+"""
 
 from collections.abc import Callable, Sequence
 

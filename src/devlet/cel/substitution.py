@@ -2,7 +2,8 @@
 
 A query may bind variables: `assignable(list(_var0), list(int))` is true, and from then on `_var0` is int. If the result
 is false, nothing is bound. Types can double in size with every step of an expression (`.map(x, {x: x})`), so the work
-is limited."""
+is limited.
+"""
 
 from collections.abc import Sequence
 from functools import lru_cache

@@ -1,7 +1,8 @@
 """Messages about syntax errors, word for word those of the reference.
 
 The reference does not stop at the first error. It drops a token, inserts a missing one, or skips to a token that an
-enclosing rule accepts, and so often reports several errors. This module walks the grammar the same way."""
+enclosing rule accepts, and so often reports several errors. This module walks the grammar the same way.
+"""
 
 import re
 from collections.abc import Collection

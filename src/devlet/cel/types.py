@@ -1,7 +1,8 @@
 """Static types, and the run-time type of a value. A type is also a value: `type(1) == int`.
 
 A type has two string forms. `describe(t)` is the form in the checker's error messages (`any`, `duration`, `null`),
-`str(t)` the form of an expression's output type (`google.protobuf.Any`, `google.protobuf.Duration`, `null_type`)."""
+`str(t)` the form of an expression's output type (`google.protobuf.Any`, `google.protobuf.Duration`, `null_type`).
+"""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -41,7 +42,8 @@ class Kind(StrEnum):
 class Type:
     """A type. `name` is for opaque, object and parameter types, `params` for those with parameters.
 
-    `nullable` types represent protobuf wrappers such as `google.protobuf.Int64Value`."""
+    `nullable` types represent protobuf wrappers such as `google.protobuf.Int64Value`.
+    """
 
     kind: Kind
     name: str = ""
@@ -163,7 +165,8 @@ _BY_CLASS: Final[dict[type, Type]] = {
 def runtime_type(value: Any) -> Type:
     """Return `type(value)`. Classes of library values have it in an attribute `cel_type`.
 
-    All other classes are host objects, which are maps at run time, as in the reference."""
+    All other classes are host objects, which are maps at run time, as in the reference.
+    """
     if found := _BY_CLASS.get(type(value)):
         return found
     own = getattr(type(value), "cel_type", None)

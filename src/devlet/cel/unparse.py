@@ -1,6 +1,7 @@
 """Format a tree as text: macros as they were written, and no unnecessary parentheses.
 
-The text of a node that is part of a macro's expansion contains names that cannot be written, such as `@result`."""
+The text of a node that is part of a macro's expansion contains names that cannot be written, such as `@result`.
+"""
 
 from typing import Final
 

@@ -1,7 +1,8 @@
 """Checks of Kubernetes beyond types: literals that can only fail when they are evaluated.
 
 Durations, timestamps and regular expressions that do not parse, lists and maps of mixed types, and formats whose
-arguments do not fit (devlet.cel.format_check). An issue points at the literal, not at the call."""
+arguments do not fit (devlet.cel.format_check). An issue points at the literal, not at the call.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

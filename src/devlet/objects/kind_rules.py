@@ -102,7 +102,8 @@ def default(document: Document, *, now: datetime, old: Document | None = None) -
 
     Defaults are applied on every write and are idempotent: a stored object has them all, so an update only adds what
     the client's document lacks. `old` is the stored object on an update and None on a create; it is only read. `now`
-    has a time zone. The name of the object must be set. Values of the wrong shape stay as they are."""
+    has a time zone. The name of the object must be set. Values of the wrong shape stay as they are.
+    """
     _rules_of(document).default(document, now, old)
     return document
 

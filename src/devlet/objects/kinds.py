@@ -1,7 +1,8 @@
 """The kinds that a cluster stores, and the resources that serve them.
 
 A `Kind` is stored once. A `Resource` is that kind in one API version. Most kinds have one version; those of
-resource.k8s.io have several, and Event has two shapes in two groups with a common storage."""
+resource.k8s.io have several, and Event has two shapes in two groups with a common storage.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -2,7 +2,8 @@
 
 A rule takes a string and returns the errors; an empty result means that the name is valid. Errors that start with
 `TOO_LONG` belong under the reason "Too long", all others under "Invalid value". The caller handles empty names: most
-fields report "Required value" for them instead of calling a rule. Lengths are counted in bytes."""
+fields report "Required value" for them instead of calling a rule. Lengths are counted in bytes.
+"""
 
 import re
 from collections.abc import Callable

@@ -2,7 +2,8 @@
 
 The server calls `status_of(error)`, the client `error_from(status)`. Clients look at `reason` first, and at `code` only
 if they do not know the reason; the message is for people. `InUse` and `StateCorrupt` are internal errors that no client
-can act on: they are sent as InternalError and received as a plain `DevletError`."""
+can act on: they are sent as InternalError and received as a plain `DevletError`.
+"""
 
 import math
 from collections.abc import Sequence

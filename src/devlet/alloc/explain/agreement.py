@@ -1,7 +1,8 @@
 """Which devices a constraint excludes because other devices must have a value in common with them.
 
 The test is necessary but not sufficient: excluded devices cannot be used, and the remaining devices may still not fit
-together."""
+together.
+"""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -126,7 +127,8 @@ def at_odds(scene: Scene) -> tuple[int, int, tuple[int, ...]] | None:
     conflict.
 
     The conflict is found by counting, and only where counting proves that the claims would fit without any one of
-    these."""
+    these.
+    """
     for i, claim in enumerate(scene.claims.claims[: len(scene.claims.requests)]):
         for c, constraint in enumerate(claim.spec.devices.constraints):
             if constraint.match_attribute is not None and scene.allocator.rules.exact_constraints:

@@ -2,7 +2,8 @@
 
 Wishes are the requests and constraints of the claims. Each wish is left out in turn. If the claims still do not fit,
 the conflict does not need that wish, and it stays out. Every wish that remains is necessary. Other such sets may exist;
-constraints are left out first, so that they are named only if they matter."""
+constraints are left out first, so that they are named only if they matter.
+"""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass

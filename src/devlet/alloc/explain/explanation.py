@@ -1,7 +1,8 @@
 """Explain where claims fit, why they do not fit elsewhere, and what would help.
 
 Nodes in the same situation are examined once. The nodes that come closest to fitting are described in detail, the
-others are counted."""
+others are counted.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence

@@ -1,7 +1,8 @@
 """The counter or capacity that is overdrawn if each request has enough free devices, but not all of them together.
 
 A reported overdraft holds for every choice of devices: amounts are the least that any choice takes. None means that no
-single counter or capacity is the reason, not that there is enough."""
+single counter or capacity is the reason, not that there is enough.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -2,7 +2,8 @@
 
 The selector is evaluated again with a trace, which is followed from the top: through `&&` to the false operand, through
 `!` with the result inverted, through `? :` into the branch that was taken. What remains is the part that the user has
-to look at."""
+to look at.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,6 +1,7 @@
 """Changes of claims or of the inventory that might help. The allocator then tests whether they do.
 
-Proposals are ordered by size: correcting a spelling mistake is the smallest, another class the largest."""
+Proposals are ordered by size: correcting a spelling mistake is the smallest, another class the largest.
+"""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass

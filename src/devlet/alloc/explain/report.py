@@ -1,7 +1,8 @@
 """The parts of an explanation, for commands that print it and programs that read it.
 
 If a claim or pod does not fit on a node, the conflict is the smallest set of wishes that cannot be satisfied together.
-Each device has a verdict for each request. Changes that would make the claim fit are listed with the smallest first."""
+Each device has a verdict for each request. Changes that would make the claim fit are listed with the smallest first.
+"""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -51,7 +52,8 @@ class Verdict:
 class RequestReport:
     """A request, or one of its alternatives: `claim`, `name` such as `gpu` or `gpu/big`, and `wanted` in words.
 
-    `elsewhere` counts devices of other nodes, if there are too many to list."""
+    `elsewhere` counts devices of other nodes, if there are too many to list.
+    """
 
     claim: str
     name: str
@@ -72,7 +74,8 @@ class Conflict:
     """Wishes that cannot be satisfied together, all of them necessary. `text` says so in one sentence.
 
     `cause` is the same sentence without the details that differ between nodes, so that nodes can be counted by
-    cause."""
+    cause.
+    """
 
     wishes: tuple[str, ...]
     text: str

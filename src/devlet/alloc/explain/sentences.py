@@ -1,6 +1,7 @@
 """A conflict in one sentence, from what is known about the devices of the node.
 
-Each sentence has a second version without numbers and device values, which is used to count nodes by cause."""
+Each sentence has a second version without numbers and device values, which is used to count nodes by cause.
+"""
 
 from collections import Counter
 from collections.abc import Sequence

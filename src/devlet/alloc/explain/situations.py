@@ -1,7 +1,8 @@
 """Groups of nodes that are alike in everything that affects some claims: the result for one holds for all.
 
 Device names and attributes that no claim uses do not count: every device has its own serial number. Neither do the
-values that constraints compare, as long as the same devices have equal values."""
+values that constraints compare, as long as the same devices have equal values.
+"""
 
 from collections.abc import Hashable, Sequence
 

@@ -1,7 +1,8 @@
 """Why a request cannot have a device, looking at the request alone. The questions and their order are those of the
 search.
 
-Constraints are not examined here, because they are about several devices."""
+Constraints are not examined here, because they are about several devices.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

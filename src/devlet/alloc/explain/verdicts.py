@@ -1,7 +1,8 @@
 """Why a request can or cannot have each device, in words: the first reason that applies.
 
 The devices of the node's pools come first, as the search sees them. Then come devices that the node cannot use at all:
-those of incomplete, invalid or replaced pools, and those of other nodes."""
+those of incomplete, invalid or replaced pools, and those of other nodes.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

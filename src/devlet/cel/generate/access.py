@@ -1,7 +1,8 @@
 """Fields, keys and indices: `a.b`, `a["b"]`, `a.?b`, `a[?"b"]` and `has(a.b)`.
 
 A chain such as `device.attributes["d"].model` becomes one Python expression, and a KeyError in it becomes the CEL
-error. Only constant strings are looked up that way, because Python treats 1, 1.0 and True as the same key."""
+error. Only constant strings are looked up that way, because Python treats 1, 1.0 and True as the same key.
+"""
 
 from collections.abc import Generator
 

@@ -2,7 +2,8 @@
 
 No text of the user gets into the source. Names are numbered (`v1`, `t2`, `f3`) and values are in the namespace (`k4`).
 Anything that can fail is on a line of its own: the line number in a traceback then identifies the failing node, at no
-cost while nothing fails."""
+cost while nothing fails.
+"""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -31,7 +32,8 @@ class Operand:
     `type` is certain, unlike the checker's types, which may be guesses where nothing is known. If there are `keys`,
     evaluation may fail with a KeyError of one of them, which is then the error of that key's node. A `simple` operand
     may be written several times. `constant` is its value, if known. A `bare` operand is the unboxed value of an
-    optional, or ABSENT if there is none."""
+    optional, or ABSENT if there is none.
+    """
 
     text: str
     type: Type
@@ -73,7 +75,8 @@ class Code:
 
     `crashes` likewise counts places that may end the whole evaluation, as in the reference when it crashes. If such a
     place could be reached after an error, the code `is_fragile`: `evaluate` has to determine what happens after any
-    error."""
+    error.
+    """
 
     body: Body = field(default_factory=list)
     functions: Body = field(default_factory=list)

@@ -2,7 +2,8 @@
 
 The parser expands them to folds of a few known shapes; any other fold is left to `evaluate`. In `all` and `exists` an
 error is kept until a later element decides, as in `&&` and `||`. In the others a later error may replace an earlier
-one, so the error text is left to `evaluate` when it is needed."""
+one, so the error text is left to `evaluate` when it is needed.
+"""
 
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager

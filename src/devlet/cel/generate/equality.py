@@ -1,7 +1,8 @@
 """`==`, `!=`, order and `in`.
 
 Python's operators are correct only for values of the same plain type. Where a type is known only at run time, the code
-checks for the type of the other side, and leaves everything else to `operators`."""
+checks for the type of the other side, and leaves everything else to `operators`.
+"""
 
 from collections.abc import Callable
 from typing import Final

@@ -2,7 +2,8 @@
 
 It runs without builtins, in a namespace that has only the names used in the source. If the generated code cannot finish
 (an error whose text is needed, or values that it does not cover), the expression is evaluated, so text and place of an
-error are always those of `evaluate`."""
+error are always those of `evaluate`.
+"""
 
 from collections.abc import Callable, Sequence
 from types import TracebackType

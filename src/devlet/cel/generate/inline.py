@@ -1,7 +1,8 @@
 """Functions that are Python expressions, and constructors whose constant arguments yield constants.
 
 A template is used if the checker chose exactly one overload, with these parameters. Arguments whose types are known
-only at run time are checked by class first."""
+only at run time are checked by class first.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Final

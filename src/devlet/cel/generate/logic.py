@@ -2,7 +2,8 @@
 
 An error on one side of `&&` counts only if the other side is true. So operands that can fail are tried and the first
 error is kept; operands that cannot fail cost no more than Python's own `and`. A chain is one flat sequence, regardless
-of parentheses."""
+of parentheses.
+"""
 
 from dataclasses import dataclass
 from typing import Final

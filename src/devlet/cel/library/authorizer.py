@@ -2,7 +2,8 @@
 authorizer.
 
 No variable has a type that they can be called on. They matter because `x.name("y")` with an unknown `x` compiles and
-fails when it is evaluated, and because messages about wrong calls differ for functions that exist."""
+fails when it is evaluated, and because messages about wrong calls differ for functions that exist.
+"""
 
 from collections.abc import Sequence
 from typing import Final, NoReturn

@@ -1,6 +1,7 @@
 """Networks: `cidr("10.0.0.0/8").containsIP("10.1.2.3")`. Bits after the prefix are kept until `masked()` clears them.
 
-As in the reference, an invalid address makes `containsIP` fail only with "no such overload"."""
+As in the reference, an invalid address makes `containsIP` fail only with "no such overload".
+"""
 
 import math
 import re

@@ -1,7 +1,8 @@
 """`int("5")`, `string(1.5)`, `type(x)`, `dyn(x)` and the other functions named after types.
 
 Strings are parsed strictly: Python's `int()` and `float()` also accept spaces, underscores and digits of other
-scripts."""
+scripts.
+"""
 
 import math
 import re

@@ -1,7 +1,8 @@
 """`attribute.includes(value)`: whether the value is in the list, or equal to the single value. For attributes that may
 be either.
 
-Lists above a limit are an error, so that the cost is always bounded."""
+Lists above a limit are an error, so that the cost is always bounded.
+"""
 
 from collections.abc import Sequence
 from typing import Final

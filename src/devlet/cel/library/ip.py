@@ -1,6 +1,7 @@
 """IP addresses: `ip("10.0.0.1").isLoopback()`. IPv4 inside IPv6 (`::ffff:1.2.3.4`) and zones are rejected.
 
-Python's `ipaddress` is not suitable: it accepts other strings than Go's netip, and its error texts differ."""
+Python's `ipaddress` is not suitable: it accepts other strings than Go's netip, and its error texts differ.
+"""
 
 import re
 from collections.abc import Callable

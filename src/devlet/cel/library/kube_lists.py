@@ -1,7 +1,8 @@
 """Kubernetes' additions to lists: isSorted, sum, min, max, indexOf, lastIndexOf.
 
 Values of different types in one list are an error for `sum` only. The other functions treat values that cannot be
-ordered as sorted."""
+ordered as sorted.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Final

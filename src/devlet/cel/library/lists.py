@@ -1,7 +1,8 @@
 """Lists: slice, flatten, reverse, distinct, sort, sortBy and lists.range.
 
 `sortBy` is a macro (devlet.cel.macros): it computes the keys and calls `@sortByAssociatedKeys`. If a value is not a
-list, the reference crashes while it counts the cost, and users see the text of that crash as the error."""
+list, the reference crashes while it counts the cost, and users see the text of that crash as the error.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cmp_to_key

@@ -1,7 +1,8 @@
 """Membership tests for the list functions: values that cannot be compared are not equal, and never an error.
 
 By definition each element is compared with each other. Strings and numbers of one type are looked up by hash
-instead."""
+instead.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Final

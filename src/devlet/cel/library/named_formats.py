@@ -1,6 +1,7 @@
 """Named string formats: `format.dns1123Label().validate(name)`.
 
-`validate` returns `optional.none()` for a valid string, otherwise the messages of an API server."""
+`validate` returns `optional.none()` for a valid string, otherwise the messages of an API server.
+"""
 
 import math
 import re

@@ -1,6 +1,7 @@
 """Optional values: `optional.of(x)`, `a.?b`, `m[?k]`, `or`, `orValue`, and `first` and `last` of lists.
 
-`or` and `orValue` must not evaluate their argument if the optional has a value; the evaluator ensures that."""
+`or` and `orValue` must not evaluate their argument if the optional has a value; the evaluator ensures that.
+"""
 
 from collections.abc import Callable
 from typing import Final

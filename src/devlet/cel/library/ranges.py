@@ -1,6 +1,7 @@
 """Sizes and costs: sums and products of ranges for estimates, and the sizes of values at run time.
 
-Estimates round up and saturate at UNBOUNDED. An unknown size is 0 to UNBOUNDED, never an error."""
+Estimates round up and saturate at UNBOUNDED. An unknown size is 0 to UNBOUNDED, never an error.
+"""
 
 import math
 from collections.abc import Callable, Sequence

@@ -1,7 +1,8 @@
 """Regular expressions: the language's `matches` and Kubernetes' `find` and `findAll`, on RE2.
 
 RE2 takes time linear in the text for every pattern, which is why no other engine is used. Patterns match anywhere in
-the text unless they contain `^` or `$`. Error texts are those of the library that the reference uses."""
+the text unless they contain `^` or `$`. Error texts are those of the library that the reference uses.
+"""
 
 import re
 from collections.abc import Sequence
@@ -74,7 +75,8 @@ class PatternTooLarge(CelError):
 class Pattern:
     """A compiled pattern. Positions refer to the UTF-8 text, so a long text is encoded once.
 
-    Results for short texts are cached: thousands of devices have only a few models."""
+    Results for short texts are cached: thousands of devices have only a few models.
+    """
 
     __slots__ = ("_known", "_search", "text", "work")
 

@@ -1,6 +1,7 @@
 """Semantic versions: `device.attributes["x"].driverVersion.isLessThan(semver("2.0.0"))`.
 
-With `true` as second argument `semver` also accepts incomplete versions: `v1.0`, `01.2`."""
+With `true` as second argument `semver` also accepts incomplete versions: `v1.0`, `01.2`.
+"""
 
 from collections.abc import Callable
 from typing import Final

@@ -1,7 +1,8 @@
 """The language itself: operators, `size`, `in`, `contains`, `startsWith`, `endsWith`, `matches`, conversions, times.
 
 `_&&_`, `_||_`, `_?_:_` and `@not_strictly_false` are here for their signatures only. The evaluator implements them,
-because they do not need all of their arguments."""
+because they do not need all of their arguments.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Final

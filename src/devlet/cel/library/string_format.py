@@ -1,7 +1,8 @@
 """`"%s has %.2f".format(["x", 1.5])`: insert values into a string.
 
 Numbers are printed with thousands separators, and `%e` as `1.052033×10⁰³` with its precision treated as a width. This
-is the behaviour of the library version that Kubernetes uses, which differs from its documentation."""
+is the behaviour of the library version that Kubernetes uses, which differs from its documentation.
+"""
 
 import math
 from collections.abc import Callable, Sequence

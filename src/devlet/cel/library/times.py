@@ -1,7 +1,8 @@
 """Durations and timestamps: parsing, formatting, and their methods (`getHours()`, `getFullYear("Europe/Berlin")`).
 
 Named time zones come from the system's zone database, the only files that this package reads; offsets such as `+02:00`
-need none. Months, days of the year and `getDayOfMonth` count from 0, `getDate` counts from 1, Sunday is day 0."""
+need none. Months, days of the year and `getDayOfMonth` count from 0, `getDate` counts from 1, Sunday is day 0.
+"""
 
 import re
 from collections.abc import Callable

@@ -2,7 +2,8 @@
 construction.
 
 The map grows in place, because otherwise building it would take quadratic time. That is invisible to the user: names
-with an `@` cannot be written, and the first insertion makes a copy."""
+with an `@` cannot be written, and the first insertion makes a copy.
+"""
 
 from typing import Any, Final
 

@@ -1,7 +1,8 @@
 """URLs and their parts: `url("https://example.com:80/a?b=c").getHost()`.
 
 `url()` requires an absolute URL or an absolute path. The other parts that `Url` can hold (a fragment) only matter for
-comparisons. Strings are processed as bytes: `%ff` is one byte, and printed as U+FFFD where it is not UTF-8."""
+comparisons. Strings are processed as bytes: `%ff` is one byte, and printed as U+FFFD where it is not UTF-8.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,8 @@
 """Create the claim for an entry of a pod from a template, as the claim controller does.
 
 Pure: the template is shared with its watchers and is not modified. The claim is created with the finalizer that
-protects an allocation, so that the scheduler needs one write instead of two."""
+protects an allocation, so that the scheduler needs one write instead of two.
+"""
 
 from typing import Final
 

@@ -1,6 +1,7 @@
 """Defaults of the core kinds, and of storage and priority classes. Each function modifies its argument.
 
-`kind_rules` assigns the defaults to kinds."""
+`kind_rules` assigns the defaults to kinds.
+"""
 
 import base64
 from datetime import datetime

@@ -1,6 +1,7 @@
 """The default image pull policy.
 
-Only the tag matters. A missing tag means `latest`, which is always pulled; an image with a digest never changes."""
+Only the tag matters. A missing tag means `latest`, which is always pulled; an image with a digest never changes.
+"""
 
 from typing import Any
 

@@ -1,7 +1,8 @@
 """Defaults of a pod: its spec, containers, probes and the first status.
 
 The service account and its volume, and the priority of a named or global PriorityClass, depend on other objects.
-Admission sets them before these defaults apply. All functions modify the document that they are given."""
+Admission sets them before these defaults apply. All functions modify the document that they are given.
+"""
 
 from devlet.objects.defaults.image import pull_policy
 from devlet.objects.defaults.volume import default_field_selectors, default_volume

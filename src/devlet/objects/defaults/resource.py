@@ -1,7 +1,8 @@
 """Defaults of resource.k8s.io: claims, templates, slices, taint rules and pool status requests.
 
 In a request with `firstAvailable` only the subrequests get defaults; no `exactly` is added. All functions modify the
-storage document that they are given."""
+storage document that they are given.
+"""
 
 from datetime import datetime
 

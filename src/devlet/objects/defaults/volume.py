@@ -1,6 +1,7 @@
 """Defaults of a pod's volumes.
 
-A volume without a source is an empty directory. All functions modify the document that they are given."""
+A volume without a source is an empty directory. All functions modify the document that they are given.
+"""
 
 from devlet.objects.defaults.image import pull_policy
 from devlet.objects.documents import Document

@@ -7,7 +7,8 @@ field over.
 
 Equal values never conflict: the managers then share the field. A null in a configuration is the same as an absent
 field. So is an empty list whose elements are managed individually: it does not remove the elements of other managers.
-Ownership is recorded by path and not converted between API versions."""
+Ownership is recorded by path and not converted between API versions.
+"""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -56,7 +57,8 @@ def apply(
     fields.
 
     `live` is in the same version as `config`. The configuration's resourceVersion and uid, if any, are kept in the
-    result for the caller to compare. `reset` names the fields that this endpoint keeps as stored."""
+    result for the caller to compare. `reset` names the fields that this endpoint keeps as stored.
+    """
     message = _check_object(config, api_version)
     topology = of(message)
     reset = managed_fields.reset_fields(subresource) if reset is None else reset

@@ -2,7 +2,8 @@
 
 The representation is FieldsV1 itself, a tree whose keys are path elements: `f:NAME` is a field, `k:{…}` the list
 element with these keys, `v:VALUE` a member of a set, `i:N` an index. A node that is an empty object belongs to the set.
-So does a node with the key `.`, in addition to what is below it. All other nodes only lead to their children."""
+So does a node with the key `.`, in addition to what is below it. All other nodes only lead to their children.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -27,7 +28,8 @@ _INDEX = re.compile(r"i:-?[0-9]{1,18}")
 class FieldSet(Struct, frozen=True):
     """A set of fields. `tree` is normalized: `.` occurs only beside other keys, and no branch is without members.
 
-    Operations that remove fields return the set itself if there is nothing to remove."""
+    Operations that remove fields return the set itself if there is nothing to remove.
+    """
 
     tree: Tree
 

@@ -2,7 +2,8 @@
 
 There are two kinds of errors: an invalid patch (BadRequest), and an operation that does not fit the document, such as a
 missing path or a failed test (PatchFailed). Kubernetes objects have no nulls, so a test for null also succeeds if the
-key is absent. Otherwise the RFC applies; negative indexes are errors."""
+key is absent. Otherwise the RFC applies; negative indexes are errors.
+"""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,8 @@
 """Limits on patches, and the error for a valid patch that cannot be applied.
 
 Every recursive function on documents in this package relies on `check_depth`; without it, Python's stack would
-overflow."""
+overflow.
+"""
 
 from typing import Any
 

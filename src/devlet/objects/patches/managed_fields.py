@@ -2,7 +2,8 @@
 
 An entry stands for a manager, an operation (Apply or Update), a subresource and, for updates, an API version. Several
 entries may own the same field. A manager loses a field only when another manager changes its value. An object without
-entries stays without them on updates, because a client asked for that by clearing the list."""
+entries stays without them on updates, because a client asked for that by clearing the list.
+"""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -87,7 +88,8 @@ def updated(
 
     Both are complete objects in one version, as they are stored, except that `new` has the managedFields that the
     client sent, if any. `reset` names the fields that this endpoint never writes; by default it depends on the
-    subresource. `now` is the time as it appears in objects."""
+    subresource. `now` is the time as it appears in objects.
+    """
     entries = _before(old, new, subresource)
     if old is not None and not entries:
         return []

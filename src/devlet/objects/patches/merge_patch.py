@@ -1,6 +1,7 @@
 """JSON merge patch (RFC 7386): objects merge key by key, null removes, anything else replaces.
 
-Lists are replaced as a whole: a merge patch cannot change one element. Nulls inside a list stay."""
+Lists are replaced as a whole: a merge patch cannot change one element. Nulls inside a list stay.
+"""
 
 from typing import Any
 

@@ -1,7 +1,8 @@
 """How managers can share a value: as one piece, by field, by key or by member.
 
 Server-side apply looks this up for every value. The schema answers for the kinds it has. Everything else (custom kinds,
-unknown fields, embedded objects) is divided by field all the way down, with lists as one piece."""
+unknown fields, embedded objects) is divided by field all the way down, with lists as one piece.
+"""
 
 from collections.abc import Mapping
 from enum import Enum, auto
@@ -83,7 +84,8 @@ class Topology:
     def split(self, value: Any) -> "dict[str, tuple[Topology, Any]] | None":
         """Return the parts of a value by FieldsV1 path element; None if it is one piece.
 
-        Null is an absent value, and a list whose elements cannot be identified is one piece."""
+        Null is an absent value, and a list whose elements cannot be identified is one piece.
+        """
         if isinstance(value, dict):
             if self.splits_objects:
                 return {"f:" + k: (self.below(k), v) for k, v in value.items() if v is not None}

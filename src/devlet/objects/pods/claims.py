@@ -1,7 +1,8 @@
 """The claims behind the entries of a pod's `resourceClaims`.
 
 A claim that was made from a template is found through a name in the pod's status. Anyone could have written that name
-or created a claim with it, so if `must_be_owned` is set, callers check `is_made_for` before they use the claim."""
+or created a claim with it, so if `must_be_owned` is set, callers check `is_made_for` before they use the claim.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,7 +29,8 @@ def resolve(pod: Pod, entry: PodResourceClaim) -> PodClaim:
     """Return the claim of one entry of the pod.
 
     Raises NotFound, with a text that ends in `ResourceClaim not created yet`, if the caller should try again later.
-    Raises InvalidInput if the entry names neither claim nor template."""
+    Raises InvalidInput if the entry names neither claim nor template.
+    """
     if entry.resource_claim_name is not None:
         return PodClaim(ClaimName(entry.resource_claim_name), must_be_owned=False)
     if entry.resource_claim_template_name is None:

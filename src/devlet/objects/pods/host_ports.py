@@ -1,6 +1,7 @@
 """Host ports: those that a pod wants, and conflicts between them. Pure.
 
-The address 0.0.0.0 stands for all addresses of the node: a port there excludes the same port on every address."""
+The address 0.0.0.0 stands for all addresses of the node: a port there excludes the same port on every address.
+"""
 
 from collections.abc import Collection
 from typing import Final, NamedTuple

@@ -1,7 +1,8 @@
 """The quality-of-service class of a pod.
 
 The class depends on the sums over all containers, and only on cpu and memory; an amount of zero counts as none. If the
-pod itself has resources, they are used instead of those of the containers."""
+pod itself has resources, they are used instead of those of the containers.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -2,7 +2,8 @@
 
 Init containers run one after the other and sidecars keep running; the result is the most that is needed at one time.
 Sums are exact and rounded up at the end. A resource that a claim provides is not requested from the node, see
-`claimed`."""
+`claimed`.
+"""
 
 from collections.abc import Collection, Mapping
 from functools import lru_cache
@@ -59,7 +60,8 @@ def vector(pod: Pod, without: Claimed | None = None) -> dict[ResourceName, int]:
     others in units.
 
     Resources in `without` are not counted; by default these are the ones that a claim provides. Raises InvalidInput
-    that names an invalid amount."""
+    that names an invalid amount.
+    """
     if without is None:
         without = claimed(pod) if pod.status.extended_resource_claim_status else ()
     spec = pod.spec

@@ -1,7 +1,8 @@
 """Whether a container that has ended is restarted.
 
 The first of its rules that matches the exit code decides, then its own restart policy, then the pod's. Restart is the
-only known action; rules with any other action defer to the policies."""
+only known action; rules with any other action defer to the policies.
+"""
 
 from devlet.objects.types.container import Container, ContainerRestartRule
 from devlet.objects.types.pod import Pod

@@ -1,7 +1,8 @@
 """Decode a protobuf-encoded Kubernetes message to its JSON form, using the schema table.
 
 The result is what Go would write as JSON. `objects.schema.shape` decides which fields appear even if they are zero, as
-it does for JSON documents. Fields with unknown numbers are skipped, because they have no name."""
+it does for JSON documents. Fields with unknown numbers are skipped, because they have no name.
+"""
 
 import binascii
 from collections.abc import Callable

@@ -2,7 +2,8 @@
 
 Go writes every scalar and message that is not a pointer, even if it is zero. So each message starts from the bytes of
 its zero value, which the document's values replace. Keys that are not in the schema have no number and cannot be
-sent."""
+sent.
+"""
 
 import binascii
 from collections.abc import Callable
@@ -32,7 +33,8 @@ class Encoder:
     def write(self, document: Document | None) -> bytes:
         """Return the bytes; None is the zero value.
 
-        A document of the wrong shape raises TypeError, AttributeError, ValueError, InvalidInput or RecursionError."""
+        A document of the wrong shape raises TypeError, AttributeError, ValueError, InvalidInput or RecursionError.
+        """
         parts = (self._zero or self._fill()).copy()
         document = {} if document is None else document
         for rank, tag, sub in self._inline:

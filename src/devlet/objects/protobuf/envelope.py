@@ -2,7 +2,8 @@
 
 An enveloped object is four magic bytes and a message with the type (apiVersion, kind) and the object's own bytes, which
 do not repeat the type. A watch frame has no envelope, but the object in it does. The layout comes from the schema
-table; `objects.protobuf.decoder` and `objects.protobuf.encoder` handle the messages."""
+table; `objects.protobuf.decoder` and `objects.protobuf.encoder` handle the messages.
+"""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

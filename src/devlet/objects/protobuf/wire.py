@@ -1,7 +1,8 @@
 """The protobuf wire format as far as Kubernetes uses it: varints and length-delimited values.
 
 Readers take the whole buffer and the bounds of their part, so that nested messages are not copied. Integers are never
-zigzag-encoded: a negative one is its 64-bit two's complement and takes ten bytes."""
+zigzag-encoded: a negative one is its 64-bit two's complement and takes ten bytes.
+"""
 
 from collections.abc import Iterator
 

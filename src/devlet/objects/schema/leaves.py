@@ -1,7 +1,8 @@
 """The scalar values of a Kubernetes document: what JSON may contain, and how it is written again.
 
 Each converter takes a value other than null and returns it as Go would write it, or raises `Mismatch`. The message's
-plan (`objects.schema.shape`) adds the path to the error, and handles null."""
+plan (`objects.schema.shape`) adds the path to the error, and handles null.
+"""
 
 import binascii
 from collections.abc import Callable

@@ -3,7 +3,8 @@
 The table is data (`kube_schema.json`) that is read on first use; each message is built when it is first needed. A
 message describes both the protobuf layout (`fields`, by number) and the JSON shape (`properties`, by key). They differ:
 an `inline` field is a sub-message in protobuf, while its keys belong to the parent in JSON; and neither `kind` nor
-`apiVersion` is part of a top-level object's message."""
+`apiVersion` is part of a top-level object's message.
+"""
 
 import pkgutil
 from functools import cache, cached_property, lru_cache
@@ -41,7 +42,8 @@ class Field(Struct, frozen=True):
     """A field of a message. `type` is a scalar (string, bytes, bool, int32, int64) or the name of a message.
 
     With the label "map" it is the type of the values; keys are strings. Go writes a field whose value is zero unless
-    `omitempty` (which has no effect on messages that are not pointers) or `omitzero` is set."""
+    `omitempty` (which has no effect on messages that are not pointers) or `omitzero` is set.
+    """
 
     number: int
     type: str

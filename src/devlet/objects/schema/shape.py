@@ -5,7 +5,8 @@ has `status: {}`, an Event `firstTimestamp: null`. Unlike Go, devlet keeps unkno
 the known ones, and are reported.
 
 Every write passes through here, so each message gets a `Plan` once, and a plan only looks at the keys that are
-present."""
+present.
+"""
 
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -45,7 +46,8 @@ def conform(document: Document, message: Message, base: Document | None = None) 
 
     `base` is in shape, and the document was made from it: lists and dicts that are the same objects at the same place
     are reused, including their unknown keys. Raises BadRequest if a value has the wrong type, with its path and the
-    expected type."""
+    expected type.
+    """
     unknown: Unknown = []
     try:
         made = plan(message).convert(document, unknown, base)

@@ -2,7 +2,8 @@
 
 Each message of the schema gets a msgspec type that accepts only simple values: no nulls, no unknown keys, no field with
 a special JSON form (other than quantities). A list that fits is converted exactly as `objects.schema.shape` would do
-it, but several times faster. Any other list is rejected without a reason and left to `objects.schema.shape`."""
+it, but several times faster. Any other list is rejected without a reason and left to `objects.schema.shape`.
+"""
 
 from functools import cache, lru_cache
 from typing import Annotated, Any

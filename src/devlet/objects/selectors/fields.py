@@ -2,7 +2,8 @@
 
 An unset field compares as the empty string; booleans compare as `true` and `false`. Requirements use the stored name of
 a field, so `spec.host` becomes `spec.nodeName`, and `regarding.name` of an events.k8s.io Event becomes
-`involvedObject.name`. Documents of either Event shape can be matched."""
+`involvedObject.name`. Documents of either Event shape can be matched.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,8 @@
 """Label selectors: the string form of requests (`app=web,tier notin (cache)`) and the LabelSelector document.
 
 An empty selector and an empty document select everything. A missing document selects nothing. `!=` and `notin` also
-select objects without the label."""
+select objects without the label.
+"""
 
 import re
 from collections.abc import Iterable, Mapping

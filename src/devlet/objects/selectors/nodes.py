@@ -1,7 +1,8 @@
 """Node selectors: the nodes that a slice, a device, an allocation or a pod's node affinity is for.
 
 Terms are alternatives; all requirements of a term must hold. A term without requirements selects no node, and neither
-does a selector without terms. This is the opposite of label selectors."""
+does a selector without terms. This is the opposite of label selectors.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

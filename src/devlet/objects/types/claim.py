@@ -1,7 +1,8 @@
 """Views of resource claims and templates: the devices that are wanted, and those that are allocated.
 
 A request is either `exactly` or a list of alternatives (`first_available`, in order of preference). Results name the
-request that they satisfy, an alternative as `request/subrequest`."""
+request that they satisfy, an alternative as `request/subrequest`.
+"""
 
 from typing import Any
 

@@ -1,7 +1,8 @@
 """Views of a pod's containers: their requests and their state.
 
 Init containers have the same shape; one with restart policy Always is a sidecar, which keeps running beside the
-others."""
+others.
+"""
 
 from msgspec import field
 

@@ -2,7 +2,8 @@
 
 A lease expires `lease_duration_seconds` after `renew_time`, by the reader's clock.
 
-Values in a secret's `data` and a config map's `binaryData` are base64 text, as on the wire."""
+Values in a secret's `data` and a config map's `binaryData` are base64 text, as on the wire.
+"""
 
 from msgspec import field
 

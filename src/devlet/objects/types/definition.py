@@ -1,6 +1,7 @@
 """Types of a CustomResourceDefinition. The kind is not in the schema table, so these types check its documents.
 
-As in Go, null is the same as an absent field. Unknown fields stay in the document and are ignored here."""
+As in Go, null is the same as an absent field. Unknown fields stay in the document and are ignored here.
+"""
 
 from typing import Any
 

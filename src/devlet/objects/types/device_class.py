@@ -1,7 +1,8 @@
 """View of a device class, and of selectors and configuration, which claims also have.
 
 The selectors of a class and of a request must all match. Configuration is passed to the driver and does not affect the
-choice of devices."""
+choice of devices.
+"""
 
 from typing import Any
 

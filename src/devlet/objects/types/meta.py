@@ -2,7 +2,8 @@
 
 A view is decoded from a document (`documents.view`) and holds only the fields that devlet uses. To change an object,
 change its document. Times and quantities stay strings as on the wire (`objects.values` parses them). Optional fields
-that distinguish "unset" from zero are None if they are not set."""
+that distinguish "unset" from zero are None if they are not set.
+"""
 
 from typing import TYPE_CHECKING, Any, TypeVar
 

@@ -1,6 +1,7 @@
 """Views of a node, and of the selectors that choose nodes by label or name.
 
-`capacity` is the total of the node, `allocatable` the part that pods may use."""
+`capacity` is the total of the node, `allocatable` the part that pods may use.
+"""
 
 from msgspec import field
 

@@ -1,7 +1,8 @@
 """Views of a pod.
 
 A pod names its claims twice: `spec.resourceClaims` names the claim or template of an entry, and
-`status.resourceClaimStatuses` the claims that were made from templates. `objects.pods.claims` combines the two."""
+`status.resourceClaimStatuses` the claims that were made from templates. `objects.pods.claims` combines the two.
+"""
 
 from msgspec import field
 

@@ -1,6 +1,7 @@
 """Views of administrators' objects about devices: taint rules, and requests for pool status.
 
-A rule without a selector matches no device; a rule with an empty selector matches all."""
+A rule without a selector matches no device; a rule with an empty selector matches all.
+"""
 
 from devlet.objects.identifiers import DeviceIdentity, DeviceName, DriverName, NodeName, PoolName
 from devlet.objects.types.meta import Condition, ObjectMeta, View

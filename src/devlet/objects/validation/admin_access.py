@@ -1,6 +1,7 @@
 """Admin access to devices: only in namespaces that an administrator has labelled for it.
 
-It is checked when a claim or template is created, and when an allocation is first written, but not afterwards."""
+It is checked when a claim or template is created, and when an allocation is first written, but not afterwards.
+"""
 
 from devlet.objects.documents import Document
 from devlet.objects.validation.field_errors import Causes, forbidden

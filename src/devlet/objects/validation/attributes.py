@@ -1,6 +1,7 @@
 """Rules for device attributes: a map from qualified name to exactly one value, or one list of values.
 
-A slice has up to a thousand attributes, so plain values are recognised first and paths are built only for others."""
+A slice has up to a thousand attributes, so plain values are recognised first and paths are built only for others.
+"""
 
 from functools import lru_cache
 from typing import Any

@@ -1,6 +1,7 @@
 """Rules for a device's capacity: what claims may request of it (`requestPolicy`) if they share the device.
 
-Errors of a range name the field that sets the bound and show the value that violates it, as in the reference."""
+Errors of a range name the field that sets the bound and show the value that violates it, as in the reference.
+"""
 
 from typing import Any
 

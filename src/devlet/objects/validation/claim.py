@@ -1,7 +1,8 @@
 """Rules for ResourceClaim.spec, which templates also contain.
 
 If a list is too long, its elements are not checked. A reference to a request is `request` or `request/subrequest`. It
-must be well-formed and the request must exist; a malformed reference violates both rules."""
+must be well-formed and the request must exist; a malformed reference violates both rules.
+"""
 
 from devlet.objects import names
 from devlet.objects.documents import Document

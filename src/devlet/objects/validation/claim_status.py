@@ -1,7 +1,8 @@
 """Rules for ResourceClaim.status.
 
 The allocation is written once; drivers then report about its devices. Removing the allocation requires an empty
-`reservedFor`. Before it calls these checks, the caller removes `devices` that are no longer allocated."""
+`reservedFor`. Before it calls these checks, the caller removes `devices` that are no longer allocated.
+"""
 
 from ipaddress import IPv4Interface, IPv6Interface, ip_interface
 

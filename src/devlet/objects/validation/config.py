@@ -1,7 +1,8 @@
 """Rules for device configuration: `opaque` parameters for one driver.
 
 Parameters are a JSON object that only the driver understands. Its size is that of the compact form, without the
-whitespace that a client sent."""
+whitespace that a client sent.
+"""
 
 import msgspec
 

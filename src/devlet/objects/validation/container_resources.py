@@ -1,6 +1,7 @@
 """Rules for a container's resources: requests, limits, and the claims it uses.
 
-cpu and memory may be overcommitted. Extended resources and huge pages may not, so their requests equal their limits."""
+cpu and memory may be overcommitted. Extended resources and huge pages may not, so their requests equal their limits.
+"""
 
 from devlet.objects import names
 from devlet.objects.documents import Document

@@ -1,6 +1,7 @@
 """Rules for one device of a slice.
 
-Most devices have a name, attributes and capacity and nothing else; other fields are checked only if present."""
+Most devices have a name, attributes and capacity and nothing else; other fields are checked only if present.
+"""
 
 from devlet.objects import names
 from devlet.objects.documents import Document

@@ -1,6 +1,7 @@
 """Rules for Event, in its stored shape (core/v1).
 
-Clients of events.k8s.io/v1 must set more fields than those of core/v1: the time of the event and its reporter."""
+Clients of events.k8s.io/v1 must set more fields than those of core/v1: the time of the event and its reporter.
+"""
 
 from devlet.objects import names
 from devlet.objects.documents import Document

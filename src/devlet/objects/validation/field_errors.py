@@ -1,7 +1,8 @@
 """Causes with the reasons and texts of a Kubernetes API server, one function per reason.
 
 Checks are generators that yield causes and receive the path of what they check. Building paths is expensive, so loops
-over large maps look first and build a path only for an invalid item."""
+over large maps look first and build a path only for an invalid item.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any

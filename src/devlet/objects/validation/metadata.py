@@ -1,7 +1,8 @@
 """Rules for `metadata`, the same for every kind.
 
 Fields that the server sets (uid, creationTimestamp, deletionTimestamp) may be missing in an update: the caller fills
-them in from the stored object. Only a different value is rejected."""
+them in from the stored object. Only a different value is rejected.
+"""
 
 from collections.abc import Iterator
 

@@ -1,7 +1,8 @@
 """Rules for Pod.spec: the common errors that users of kubectl expect to be rejected, and all rules for claims and
 extended resources.
 
-Fields that devlet does not use (probes, security contexts, the contents of volume sources) are kept unchecked."""
+Fields that devlet does not use (probes, security contexts, the contents of volume sources) are kept unchecked.
+"""
 
 from devlet.objects import names
 from devlet.objects.documents import Document, count_objects

@@ -1,7 +1,8 @@
 """Rules for device selectors, `{cel: {expression}}`.
 
 The compiler belongs to another package and is passed in as `SelectorCheck`. It is not called for expressions that are
-too long."""
+too long.
+"""
 
 from collections.abc import Callable, Sequence
 

@@ -1,6 +1,7 @@
 """Rules for ResourceSlice.spec, the largest object that a driver writes: this is a hot path.
 
-A driver uses the same attribute names for every device, so each name is checked once per slice."""
+A driver uses the same attribute names for every device, so each name is checked once per slice.
+"""
 
 from devlet.objects import names
 from devlet.objects.documents import Document

@@ -2,7 +2,8 @@
 
 A quantity remembers the family of its suffix and prints itself in canonical form: no fraction digits and the largest
 suffix that fits, so `1.5Gi` prints as `1536Mi`. One value has many spellings, so never compare strings. The resolution
-is one nano; anything finer is rounded away from zero, so that a request for a tiny amount does not become zero."""
+is one nano; anything finer is rounded away from zero, so that a request for a tiny amount does not become zero.
+"""
 
 import re
 from collections.abc import Callable

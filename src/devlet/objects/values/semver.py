@@ -1,7 +1,8 @@
 """Semantic versions (semver.org 2.0.0), as device attributes contain them.
 
 Versions are equal and ordered by precedence, which ignores build metadata: `1.0.0+a` equals `1.0.0+b`, though they
-print differently. Error texts are those that users know from CEL selectors on a real cluster."""
+print differently. Error texts are those that users know from CEL selectors on a real cluster.
+"""
 
 import re
 from functools import lru_cache

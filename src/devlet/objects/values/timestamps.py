@@ -1,7 +1,8 @@
 """Times as Kubernetes writes them: RFC 3339 in UTC, whole seconds (Time) or microseconds (MicroTime).
 
 Any RFC 3339 string is accepted. Excess precision is cut off and not rounded, so a time does not move into the
-future."""
+future.
+"""
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
