@@ -340,7 +340,7 @@ def _check_consumed(namespace: str, claim: str, results: Sequence[DeviceResult])
                 Quantity.parse(amount)
             except InvalidInput as e:
                 where = f"claim {namespace}/{claim}, device {result.identity}, consumed capacity {name}"
-                raise InvalidInput(f"{where}: {amount!r} is no quantity: {e}") from e
+                raise InvalidInput(f"{where}: {amount!r} is not a quantity: {e}") from e
 
 
 def _apply(entry: DeviceEntry, held: _Held) -> None:

@@ -27,7 +27,7 @@ from devlet.errors import InvalidSelector
 __all__ = ["Finding", "Results", "Severity", "compile_findings", "hint_for", "lint", "results_of"]
 
 _CLOSE: Final = 0.5
-"""Of the limit: what costs more is worth a note."""
+"""Fraction of the cost limit above which a selector gets a note."""
 
 _EQUALITY: Final = {"_==_": "==", "_!=_": "!="}
 

@@ -26,7 +26,7 @@ _KINDS = ("attributes", "capacity")
 
 Path = tuple[str, ...]
 Scope = Mapping[str, Path | None]
-"""What variables stand for: names behind `device`, or something else."""
+"""What variables stand for: names after `device`, or None for other values."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,4 +174,4 @@ def _amount(amount: QuantityText, where: str) -> Quantity:
     try:
         return Quantity.parse(amount)
     except InvalidInput as e:
-        raise InvalidInput(f"{where}: {amount!r} is no quantity: {e}") from e
+        raise InvalidInput(f"{where}: {amount!r} is not a quantity: {e}") from e

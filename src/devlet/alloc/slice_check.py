@@ -14,7 +14,7 @@ from devlet.objects.values.quantity import Quantity
 __all__ = ["check_amounts"]
 
 Amounts = Iterator[tuple[str, QuantityText | None]]
-"""Where an amount stands, and the amount."""
+"""The path of an amount, and the amount."""
 
 
 def check_amounts(slice: ResourceSlice) -> None:
@@ -49,4 +49,4 @@ def _read(slice: ResourceSlice, where: Sequence[str], amount: QuantityText) -> N
     try:
         Quantity.parse(amount)
     except InvalidInput as e:
-        raise InvalidInput(f"slice {slice.metadata.name}, {', '.join(where)}: {amount!r} is no quantity: {e}") from e
+        raise InvalidInput(f"slice {slice.metadata.name}, {', '.join(where)}: {amount!r} is not a quantity: {e}") from e

@@ -11,7 +11,7 @@ from typing import Final
 from devlet.cel.values import CostExceeded, Value
 
 SELECT_COST: Final = 1
-"""Of a variable, and of each field or index that is looked up in it."""
+"""The cost of a variable, and of each field or index that is looked up in it."""
 LIST_COST: Final = 10
 MAP_COST: Final = 30
 STRUCT_COST: Final = 40

@@ -18,7 +18,7 @@ _BY_FUNCTION: Final = frozenset(
     cidr isIP isCIDR ip ip.isCanonical containsIP containsCIDR quantity isQuantity semver isSemver validate""".split()
 )
 _LIKE: Final = {"containsIP": "cidr_contains_ip_ip", "containsCIDR": "cidr_contains_cidr"}
-"""Where the cost of an unknown overload is that of a certain one."""
+"""Functions whose unknown overloads cost the same as the given overload."""
 
 
 def implementation(function: Function, chosen: Overload | None) -> Callable[..., Value]:

@@ -53,7 +53,7 @@ from devlet.cel.types import (
 from devlet.cel.values import Constant
 
 Path = tuple[str, ...]
-"""From a variable: its name, fields, and `@items`, `@keys` or `@values` of lists and maps."""
+"""The path from a variable: its name, fields, and `@items`, `@keys` or `@values` of lists and maps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ _STANDARD_TYPES: Final[Mapping[str, tuple[Type, Type]]] = {
     "list": (list_of(A), LIST),
     "map": (map_of(A, B), MAP),
 }
-"""Static type and value: of a list the type is known, what is in it is not."""
+"""Static type and value. For lists and maps only the container's type is known, not that of the elements."""
 
 
 def _merged(functions: Mapping[str, Function], libraries: Iterable[Library]) -> Mapping[str, Function]:
@@ -177,7 +177,7 @@ def _joined(old: Function, new: Function) -> Function:
 
 
 BINDINGS: Final = Library("cel.lib.ext.cel.bindings", (), macros=tuple(macros.BINDINGS))
-"""`cel.bind`. No release has it for all hosts; selectors of devices do."""
+"""`cel.bind`. No release supports it for all hosts, but device selectors have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ _LIBRARIES: Final = (
     _Since(33, semver.LIBRARY),
     _Since(34, lists.LIBRARY),
 )
-"""In the order in which the reference adds them: the first overload that fits decides some types."""
+"""Libraries in the reference's order, which matters: the first overload that fits decides some types."""
 
 
 _NEWEST: Final = 999

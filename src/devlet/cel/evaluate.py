@@ -18,7 +18,7 @@ from devlet.cel.values import CelError, Value
 DEFAULT_LIMIT: Final = 1_000_000
 
 MAX_PATTERN_WORK: Final = 100_000
-"""Instructions of the regular expressions that one evaluation may put together and compile."""
+"""The limit on instructions of the regular expressions that one evaluation may build and compile."""
 
 _SHALLOW = 100
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from devlet.cel.fold import Fold
 
 STEPS_BETWEEN_QUESTIONS: Final = 100
-"""Steps of comprehensions after which `give_up` is asked again."""
+"""The number of comprehension steps between two calls of `give_up`."""
 
 
 class Run:

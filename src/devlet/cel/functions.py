@@ -32,7 +32,7 @@ class SizedNode:
     literal: Value = None
     is_literal: bool = False
     items: Range | None = None
-    """How large the host says the elements of this list are."""
+    """The host's limits on the size of the list's elements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,10 @@ class CallEstimate:
 
 
 Estimator = Callable[[SizedNode | None, Sequence[SizedNode]], CallEstimate | None]
-"""Target (None of a global function) and arguments. None: the default of one unit and an unknown size."""
+"""Takes the target (None for a global function) and the arguments. None is the default: one unit, unknown size."""
 
 CostOf = Callable[[Sequence[Value], Value], int | None]
-"""Actual cost of a call from its arguments (a target first) and its result. None: the default."""
+"""Returns the actual cost of a call from its arguments (a target first) and its result. None stands for the default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,4 +81,4 @@ class Library:
     functions: tuple[Function, ...]
     types: tuple[Type, ...] = ()
     macros: tuple[str, ...] = field(default=())
-    """Names of the macros (devlet.cel.macros) that come with it."""
+    """Names of the macros (devlet.cel.macros) that belong to the library."""

@@ -12,7 +12,7 @@ from typing import Final
 from devlet.cel.lexer import BYTES, EOF, ESC_IDENTIFIER, IDENTIFIER, NUM_FLOAT, NUM_INT, NUM_UINT, STRING
 
 END_OF_RULE: Final = "<EPSILON>"
-"""Among the next tokens: the rule may end here, so what comes next depends on who uses it."""
+"""Among the next tokens it means that the rule may end here, so the enclosing rule decides what comes next."""
 
 
 class Step(Enum):
@@ -20,11 +20,11 @@ class Step(Enum):
     RULE = auto()
     OPTION = auto()
     LOOP = auto()
-    """Before the first round."""
+    """Before the first iteration."""
     FIRST_ROUND = auto()
-    """Of a loop that has at least one."""
+    """Before the first iteration of a loop that has at least one."""
     AGAIN = auto()
-    """After a round."""
+    """After an iteration."""
     CHOICE = auto()
     END = auto()
 
@@ -35,11 +35,11 @@ class Node:
     tokens: frozenset[str] = frozenset()
     rule: str = ""
     binding: int = 0
-    """Of a rule with operators: how strong they must bind to belong to it."""
+    """For a rule with operators: how strongly they must bind to belong to it."""
     branches: "list[Node]" = field(default_factory=list)
     next: "Node | None" = None
     decision: str = ""
-    """How to choose a branch, if one token does not tell."""
+    """How to choose a branch if one token is not enough."""
 
 
 _Part = tuple[object, ...]

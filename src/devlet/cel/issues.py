@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 NOWHERE: Final = -1
-"""The offset of an issue that has no place, such as a limit that was reached."""
+"""The offset of an issue without a place, such as a limit that was reached."""
 
 _SHOWN: Final = 100
 _LONGEST_SNIPPET: Final = 16384

@@ -112,7 +112,7 @@ class Maker:
 
 
 Expander = Callable[[Maker, Expr, tuple[Expr, ...]], Expr | None]
-"""Gets what the macro is called on (of a global macro: its first argument) and the arguments. None: a function."""
+"""Takes the target (for a global macro its first argument) and the arguments. Returns None if it is a function call."""
 
 
 def _name(node: Expr, message: str) -> str:

@@ -34,7 +34,7 @@ TIMESTAMP_MIN: Final = -62135596800 * 10**9
 TIMESTAMP_MAX: Final = 253402300800 * 10**9 - 1
 
 ABSENT: Final = object()
-"""What `find` returns if there is nothing; never a value of an expression."""
+"""The result of `find` if there is no element; never a value of an expression."""
 
 TOO_MUCH: Final = "operation cancelled: actual cost limit exceeded"
 

@@ -33,16 +33,16 @@ from devlet.cel.syntax_errors import syntax_errors
 from devlet.cel.values import Constant
 
 LONGEST: Final = 100_000
-"""Code points in an expression."""
+"""The limit on code points in an expression."""
 
 DEEPEST: Final = 250
-"""Levels of nesting of each kind."""
+"""The limit on levels of nesting of each kind."""
 
 LARGEST: Final = 12_000
-"""Nodes of a tree. `optMap` copies what it is called on, so a chain of them would fill any memory."""
+"""The limit on nodes of a tree. `optMap` copies its target, so a chain of them would use unlimited memory."""
 
 _MOST: Final = 100
-"""Syntax errors in one expression."""
+"""The limit on syntax errors in one expression."""
 
 RESERVED: Final = frozenset(
     (

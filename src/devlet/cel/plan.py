@@ -68,11 +68,11 @@ class Plan:
     checked: Checked
     root: Step
     depth: int
-    """Of the tree: how many nodes are inside of each other."""
+    """The depth of the tree."""
     constants: Mapping[int, Value] = field(default_factory=dict)
     sets: Mapping[int, Members] = field(default_factory=dict)
     makes_patterns: bool = False
-    """Return True if the expression puts regular expressions together while it runs."""
+    """Whether the expression builds regular expressions while it runs."""
 
 
 @with_room

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 Value = Any
-"""One of the above."""
+"""Any value in the table above."""
 
 Constant = None | bool | int | float | str | bytes
-"""What a literal can be; a uint literal is a `Uint`."""
+"""The value of a literal; a uint literal is a `Uint`."""
 
 
 class CelError(Exception):

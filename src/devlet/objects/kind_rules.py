@@ -64,11 +64,11 @@ class Rules:
 
 
 Default = Callable[[Document, datetime, Document | None], None]
-"""Changes the new object; gets the time of the write and, on an update, the stored object."""
+"""Modifies the new object. Takes the time of the write and, on an update, the stored object."""
 Check = Callable[[Document, Document | None, Rules], Iterator[Cause]]
-"""Gets the new object and, on an update, the stored object."""
+"""Takes the new object and, on an update, the stored object."""
 StatusCheck = Callable[[Document, Document], Iterator[Cause]]
-"""Gets the new and the stored object."""
+"""Takes the new and the stored object."""
 
 
 def _no_default(_document: Document, _now: datetime, _old: Document | None) -> None:

@@ -81,7 +81,7 @@ def test_a_removed_slice_is_found_nowhere() -> None:
 def test_an_invalid_slice_changes_nothing(broken: str) -> None:
     inventory = Inventory([slice_of("s1", "p1", "d1"), slice_of("s2", "p2", "d1")])
     before = (inventory.revisions.now, names(inventory.slices()))
-    with pytest.raises(InvalidInput, match=r"slice s1, device d1, .* 'much' is no quantity"):
+    with pytest.raises(InvalidInput, match=r"slice s1, device d1, .* 'much' is not a quantity"):
         inventory.put_slice(slice_of("s1", "p1", "d0", broken))
     assert (inventory.revisions.now, names(inventory.slices())) == before
     assert entry(inventory, "p1/d1").device.capacity == {}
@@ -178,7 +178,7 @@ def test_a_device_that_is_published_later_is_taken_already() -> None:
 def test_an_invalid_amount_is_named_and_changes_nothing() -> None:
     inventory = Inventory([slice_of("s1", "p1", "d1 lanes:8 shared", "d2")])
     inventory.hold(holder("c", "p1/d2"))
-    text = "claim default/c, device a.example.com/p1/d1, consumed capacity lanes: 'much' is no quantity"
+    text = "claim default/c, device a.example.com/p1/d1, consumed capacity lanes: 'much' is not a quantity"
     with pytest.raises(InvalidInput, match=text):
         inventory.hold(holder("c", "p1/d1 shared lanes:much"))
     assert entry(inventory, "p1/d2").is_taken

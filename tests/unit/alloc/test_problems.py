@@ -99,7 +99,7 @@ def changed(**parts: Any) -> Document:
                     {"metadata": {"name": "s"}, "spec": {"devices": [{"name": "d", "capacity": {"c": {"value": "x"}}}]}}
                 ]
             ),
-            "problem 'one': slice s, device d, capacity c: 'x' is no quantity",
+            "problem 'one': slice s, device d, capacity c: 'x' is not a quantity",
         ),
     ],
 )

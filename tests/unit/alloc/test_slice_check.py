@@ -29,12 +29,12 @@ def capacity(value: object, **policy: object) -> Document:
     ],
 )
 def test_an_invalid_amount_is_named_with_its_place(device: Document, where: str) -> None:
-    with pytest.raises(InvalidInput, match=rf"^slice slice-1, device d2, {where}: 'much' is no quantity: "):
+    with pytest.raises(InvalidInput, match=rf"^slice slice-1, device d2, {where}: 'much' is not a quantity: "):
         check_amounts(slice_of(device))
 
 
 def test_a_counter_set_is_named() -> None:
-    with pytest.raises(InvalidInput, match=r"^slice slice-1, counter set set1, counter n: 'much' is no quantity"):
+    with pytest.raises(InvalidInput, match=r"^slice slice-1, counter set set1, counter n: 'much' is not a quantity"):
         check_amounts(slice_of(counters={"n": {"value": "much"}}))
 
 

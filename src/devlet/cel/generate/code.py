@@ -86,7 +86,7 @@ class Code:
     crashes: int = 0
     is_fragile: bool = False
     inexact: int = 0
-    """While above 0 a KeyError is not surely the error of the whole: a later one may take its place."""
+    """While above 0, a KeyError may not be the final error, because a later error may replace it."""
     _names: dict[tuple[type, object], str] = field(default_factory=dict)
     _count: int = 0
 

@@ -13,7 +13,7 @@ from devlet.cel.types import BOOL, DYN, Kind, Type, unwrap_optional
 from devlet.cel.values import NONE, CelError, Optional, Value
 
 Steps = Generator[Expr, Operand, Operand]
-"""How a node is compiled: yield a part, get its operand, in the end return one's own operand."""
+"""Compiles a node: yields each child, receives its operand, and finally returns the node's own operand."""
 
 
 class NotGenerated(Exception):

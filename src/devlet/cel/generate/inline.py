@@ -19,7 +19,7 @@ from devlet.objects.values.semver import Semver
 SEMVER: Final = object_type("kubernetes.Semver")
 
 AMOUNTS: Final = {QUANTITY: ("nano", Quantity), SEMVER: ("precedence", Semver)}
-"""Types that are compared by one attribute, and their classes."""
+"""Types whose values are compared by one attribute, and their classes."""
 
 _SIZES: Final = frozenset((Kind.STRING, Kind.BYTES, Kind.LIST, Kind.MAP))
 

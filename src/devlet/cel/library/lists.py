@@ -52,7 +52,7 @@ from devlet.cel.types import (
 from devlet.cel.values import CelError, Duration, Timestamp, Uint, Value
 
 COMPARABLE: Final = (INT, UINT, DOUBLE, BOOL, DURATION, TIMESTAMP, STRING, BYTES)
-"""Types that have an order, in the order in which their overloads are tried."""
+"""Types that can be ordered, in the order in which their overloads are tried."""
 
 _COMPARABLE_CLASSES = frozenset((int, Uint, float, bool, Duration, Timestamp, str, bytes))
 _RECEIVERS = frozenset((str, Duration, Timestamp))

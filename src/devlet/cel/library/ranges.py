@@ -14,7 +14,7 @@ from devlet.cel.values import CostExceeded, Value
 STRING_FACTOR: Final = 0.1
 REGEX_FACTOR: Final = 0.25
 LIST_COST: Final = 10
-"""For making a list."""
+"""The cost of creating a list."""
 
 ONE: Final = Range(1, 1)
 ANY_SIZE: Final = Range(0, UNBOUNDED)

@@ -65,4 +65,4 @@ VERSION_0: Final = Library(
     LIBRARY.name,
     tuple(Function(f.name, tuple(o for o in f.overloads if BOOL not in o.params)) for f in LIBRARY.functions),
 )
-"""Without the second argument: what selectors of devices had before all others."""
+"""Without the second argument: device selectors had it before all other expressions."""

@@ -77,7 +77,7 @@ _LIBRARY_TYPES: Final = {
     "kubernetes.URL": 1,
     "kubernetes.NamedFormat": 64,
 }
-"""Types of libraries, and the most that comparing two of them has to look at."""
+"""Types of libraries, and the maximum size for comparing two of their values."""
 
 
 def _estimate_equals(target: SizedNode | None, args: Sequence[SizedNode]) -> CallEstimate:

@@ -242,7 +242,7 @@ def _quantity(data: bytes, at: int, end: int) -> str:
     try:
         return leaves.canonical_quantity(text) if text else "0"
     except InvalidInput:
-        raise Malformed(f'"{text[:64]}" is no quantity') from None
+        raise Malformed(f'"{text[:64]}" is not a quantity') from None
 
 
 def _items(data: bytes, at: int, end: int) -> list[str]:

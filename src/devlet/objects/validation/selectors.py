@@ -15,8 +15,8 @@ EXPRESSION_MAX = 10 * 1024
 PATTERN_WORK_MAX = 500_000  # compiled instructions of all regular expressions of an object
 
 SelectorCheck = Callable[[str, bool], Sequence[Cause]]
-"""What is wrong with an expression. True means that it was accepted before and is stored: everything that any version
-accepted must pass. The causes' `field` is ignored; use the functions of `field_errors` with an empty path."""
+"""Returns the errors of an expression. True means that it is stored, so everything that any version accepted must pass.
+The causes' `field` is ignored; use the functions of `field_errors` with an empty path."""
 
 
 SelectorWork = Callable[[str, bool], int]
