@@ -1,4 +1,4 @@
-"""bench-api, the Go program that loads an API server, and the files with the bodies that it sends."""
+"""Run bench-api, the Go program that loads an API server, and write the files with the bodies that it sends."""
 
 import json
 import subprocess
@@ -17,7 +17,8 @@ def is_built() -> bool:
 
 
 def body_file(directory: Path, object_: str, first: int, count: int, content_type: str) -> Path:
-    """Made once and used for every server and repetition: encoding thousands of slices takes longer than sending."""
+    """Return a file of bodies, written once for all servers and repetitions: encoding thousands of slices takes longer
+    than sending them."""
     path = (
         directory / f"{object_.replace(' ', '-')}-{content_type.rpartition('.')[2].rpartition('/')[2]}-{first}-{count}"
     )

@@ -1,4 +1,4 @@
-"""The two servers that bench/api.py compares, each on an empty directory: `devlet up`; etcd with kube-apiserver."""
+"""The two servers that bench/api.py compares, each on an empty directory: `devlet up`, and etcd with kube-apiserver."""
 
 import shutil
 import tempfile
@@ -24,17 +24,17 @@ class Server:
     seconds_to_ready: float  # from before the first process was started
 
     def resident_mebibytes(self) -> float:
-        """Of all its processes."""
+        """Return the resident memory of all its processes."""
         return sum(map(resident_mebibytes, self.pids.values()))
 
     def most_resident_mebibytes(self) -> float:
-        """The most that they ever had."""
+        """Return the peak resident memory of all its processes."""
         return sum(resident_mebibytes(pid, "VmHWM") for pid in self.pids.values())
 
 
 @asynccontextmanager
 async def devlet(directory: Path) -> AsyncIterator[Server]:
-    # Sockets go below the root, so its path must be short; state goes to the disk that is to be measured.
+    # Sockets are created below the root, so its path must be short; state goes to the measured disk.
     with _short_link(directory) as root:
         start = time.perf_counter()
         async with embedded_api(root, start=spawn) as api:

@@ -1,4 +1,4 @@
-"""What the requests of bench/_attacks.py are made of."""
+"""Building blocks for the requests of bench/_attacks.py."""
 
 import json
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Any
 from devlet.objects.protobuf import envelope as kube_protobuf
 
 LIMIT = 3 << 20
-BIG = LIMIT - 4096  # bytes, with room for what is around
+BIG = LIMIT - 4096  # bytes; the rest is for the surrounding document
 
 JSON = "application/json"
 YAML = "application/yaml"
@@ -42,7 +42,8 @@ class Request:
 
 @dataclass(frozen=True)
 class Attack:
-    """`before` prepares what `request` needs, `after` asks for what it left behind; `codes` are the right answers."""
+    """An expensive request. `before` prepares what `request` needs, `after` reads what it left behind; `codes` are the
+    expected status codes."""
 
     name: str
     make: Callable[[], Request]
@@ -104,7 +105,7 @@ def widget(**spec: Any) -> dict[str, Any]:
 
 
 def definition(properties: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Of widgets, which take any spec, and have more properties if wanted."""
+    """Return the definition of widgets, which allow any spec, and optionally more properties."""
     schema = {
         "type": "object",
         "properties": {
@@ -212,7 +213,8 @@ def protobuf(document: dict[str, Any], path: str) -> Request:
 
 
 def nested_groups() -> Request:
-    """A CRD's schema nested as protobuf: JSONSchemaProps in JSONSchemaProps; here a raw message of unknown fields."""
+    """Return a CRD with its schema nested as protobuf: JSONSchemaProps in JSONSchemaProps; here a raw message of
+    unknown fields."""
     inner = b"\x0a\x00" * (BIG // 2)
     envelope = b"\x0a\x0f" + b"\x0a\x02v1" + b"\x12\x09ConfigMap"
     length = len(inner)

@@ -1,4 +1,4 @@
-"""Requests of at most 3 MB that cost a server as much as a client can make them cost. Used by bench/requests.py."""
+"""Requests of at most 3 MB that are as expensive for a server as a client can make them. Used by bench/requests.py."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Bodies that are expensive to read, and patches that are expensive to apply."""
+"""Bodies that are expensive to parse, and patches that are expensive to apply."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

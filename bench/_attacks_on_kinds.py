@@ -1,4 +1,4 @@
-"""Objects that are expensive because of what their kind does with them, and expensive queries."""
+"""Objects whose kind makes them expensive to process, and expensive queries."""
 
 from collections.abc import Iterator
 from typing import Any

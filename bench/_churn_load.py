@@ -1,6 +1,6 @@
 """The load of bench/churn.py: pods that come and go on one node, with a device plugin and a DRA driver beside it.
 
-A third of the pods asks for a device of the plugin, a sixth has a claim from a template, the others ask for nothing.
+A third of the pods requests a device of the plugin, a sixth has a claim from a template, the others request nothing.
 """
 
 import time
@@ -24,8 +24,8 @@ from devlet.testing.fake_dra_driver import FakeDraDriver
 
 PODS = "/api/v1/namespaces/default/pods"
 WRITERS = 16
-_CREATORS, _DELETERS = 4, 4  # clients while pods come and go
-STALL = 120.0  # seconds without a change of any pod: nothing more is going to happen
+_CREATORS, _DELETERS = 4, 4  # concurrent clients while pods come and go
+STALL = 120.0  # seconds without a change of any pod, after which no more changes are expected
 _RESOURCE = "vendor.com/gpu"
 _TEMPLATE = "one-device"
 _DEVICES_PER_SLICE = 128
@@ -42,7 +42,7 @@ def target_of(api: EmbeddedApi) -> Target:
 
 @asynccontextmanager
 async def drivers(root: Path, devices: int) -> AsyncIterator[None]:
-    """A device plugin and a DRA driver that register again whenever devlet is back."""
+    """Run a device plugin and a DRA driver that register again whenever devlet has restarted."""
     plugin = FakeDevicePlugin(root / "device-plugins", _RESOURCE, devices, follow=True)
     driver = FakeDraDriver(root, builders.DRIVER)
     async with AsyncExitStack() as stack:
@@ -52,7 +52,7 @@ async def drivers(root: Path, devices: int) -> AsyncIterator[None]:
 
 
 async def publish(target: Target, node: str, devices: int) -> None:
-    """The class, the template and the slices of the driver."""
+    """Create the class, the template and the slices of the driver."""
     slices = -(-devices // _DEVICES_PER_SLICE)
     async with connected(target) as connection:
         api = "/apis/resource.k8s.io/v1"
@@ -73,7 +73,7 @@ def pod_body(number: int) -> bytes:
 
 @dataclass
 class Pods:
-    """What a watch says of the pods: which of them run, and how many are gone."""
+    """The pods as a watch reports them: which of them run, and how many are gone."""
 
     target: Target
     running: set[str] = field(default_factory=set)
@@ -84,7 +84,7 @@ class Pods:
     _started: deque[str] = field(default_factory=deque)
 
     async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
-        """Until cancelled; a stream that ends goes on where it stopped."""
+        """Watch until cancelled. If a stream ends, continue where it stopped."""
         async with connected(self.target) as connection:
             found = await connection.get(f"{PODS}?limit=1")
             self._seen = found["metadata"]["resourceVersion"]
@@ -105,7 +105,7 @@ class Pods:
         await self._until(lambda: self.gone >= count)
 
     async def next_running(self) -> str:
-        """The name of the next pod that runs."""
+        """Return the name of the next pod that runs."""
         await self._until(lambda: bool(self._started))
         return self._started.popleft()
 
@@ -135,7 +135,7 @@ class Pods:
 
 
 async def churn(pods: Pods, rate: float, seconds: float, alive: int) -> int:
-    """Create pods at that rate, and delete each when `alive` younger ones run; how many came."""
+    """Create pods at that rate, and delete each when `alive` younger ones run. Return how many were created."""
     target, count = pods.target, 0
     end = time.perf_counter() + seconds
     async with anyio.create_task_group() as deleting:
@@ -177,12 +177,12 @@ async def fill(target: Target, count: int) -> None:
 
 
 async def delete_each(target: Target, names: Sequence[str]) -> None:
-    """One request for each, from 16 clients."""
+    """Delete the pods with one request each, from 16 clients."""
     await _share(target, names, _delete)
 
 
 async def delete_all(target: Target) -> None:
-    """One request for all of them."""
+    """Delete all pods with one request."""
     async with connected(target) as connection:
         await connection.delete(PODS)
 

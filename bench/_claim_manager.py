@@ -1,8 +1,8 @@
-"""devlet's counterpart of `kubelet-claims bench`: its claim manager in a process of its own, one line of JSON.
+"""devlet's counterpart of `kubelet-claims bench`: its claim manager in a separate process. Prints one line of JSON.
 
 `python -m bench._claim_manager --directory D --driver N --driver-socket S --pods M --claims K --at-once C` starts from
-the checkpoint in D, prepares pods with K claims each and then unprepares them. The claims are in an embedded store, on
-disk as the checkpoint is, allocated and reserved; they are read from there, one by one.
+the checkpoint in D, prepares pods with K claims each and then unprepares them. The claims are allocated and reserved in
+an embedded store on disk, and are read from there one by one.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def _pod(number: int, claims: int) -> Pod:
 
 
 async def allocate(store: Store, driver: str, pod: Pod) -> None:
-    """What the scheduler leaves behind. The devices are those with which the driver answers."""
+    """Allocate a claim as the scheduler would, with the devices that the driver returns."""
     for claim in pod.spec.resource_claims:
         document = claim_document(0) | {"metadata": {"name": claim.name, "namespace": NAMESPACE}}
         uid = (await store.create(RESOURCE_CLAIMS, document, NAMESPACE))["metadata"]["uid"]
@@ -64,7 +64,7 @@ async def allocate(store: Store, driver: str, pod: Pod) -> None:
 
 
 async def for_all(todo: Sequence[T], work: Callable[[T], Awaitable[None]], at_once: int) -> float:
-    """How long it takes when that many are under way at a time."""
+    """Return how long the work takes with `at_once` items in progress at a time."""
     left = iter(todo)
     start = time.perf_counter()
     async with anyio.create_task_group() as tasks:
@@ -98,7 +98,8 @@ async def run(options: argparse.Namespace) -> dict[str, float]:
 
 
 async def measured(manager: ClaimManager, todo: list[Pod], first: Pod, options: argparse.Namespace) -> dict[str, float]:
-    """`first` is for a start. The two marks tell who watches the directory what belongs to the measurement."""
+    """Measure a start (`first`) or the preparation. The two marks tell the observer of the directory when the
+    measurement starts and ends."""
     existing = len(manager.records())
     await manager.prepare(first)
     await manager.unprepare(first.uid)

@@ -1,8 +1,8 @@
-"""devlet's counterpart of `kubelet-devices bench`: its device manager in a process of its own, one line of JSON.
+"""devlet's counterpart of `kubelet-devices bench`: its device manager in a separate process. Prints one line of JSON.
 
 `python -m bench._device_manager --directory D --resource R --pods M --at-once C` starts from the checkpoint in D,
-serves the registration socket for a plugin that runs already, and admits pods of one container with one device each.
-A pod is admitted when it is on disk that it holds its device.
+serves the registration socket for a running plugin, and admits pods of one container with one device each. A pod counts
+as admitted when its device is recorded on disk.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def _pod(uid: PodUID, resource: ResourceName) -> Pod:
 
 
 async def admit_all(manager: DeviceManager, todo: list[Pod], at_once: int) -> float:
-    """How long it takes when that many wait at a time."""
+    """Return how long it takes to admit all pods, with `at_once` of them waiting at a time."""
     left = iter(todo)
     start = time.perf_counter()
     async with anyio.create_task_group() as tasks:
@@ -74,7 +74,7 @@ async def run(options: argparse.Namespace) -> dict[str, float]:
     async with running(manager.run), running(RegistrationServer(options.directory, manager.register).run):
         existing = manager.allocated_counts().get(resource, 0)
         await devices_known(manager, resource, existing + options.pods)
-        await until(checkpoint.stat, lambda now: now.st_ino != before.st_ino)  # the list is written down, too
+        await until(checkpoint.stat, lambda now: now.st_ino != before.st_ino)  # the device list is also written
         todo = pods(resource, options.pods)
         tune_gc()
         written = -written_bytes()

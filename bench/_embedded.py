@@ -1,8 +1,8 @@
-"""The embedded store's counterpart of peers/bench-etcd: one operation on a fresh store, one line of JSON.
+"""The embedded store's counterpart of peers/bench-etcd: one operation on a fresh store. Prints one line of JSON.
 
-`python -m bench._embedded --directory D --op create|list|watch` runs in a process of its own, as etcd does, but the
-callers are in that process: what is measured is the port, with no socket in between. Each create begins with
-the JSON a client would send, so decoding it counts, as do defaults, validation and managed fields.
+`python -m bench._embedded --directory D --op create|list|watch` runs in a separate process, as etcd does, but the
+callers are in that process: it measures the port without a socket. Each create starts from the JSON that a client would
+send, so the figures include decoding, defaults, validation and managed fields.
 """
 
 import argparse
@@ -38,7 +38,7 @@ async def create(store: Store, options: argparse.Namespace) -> Figures:
 
 
 async def list_(store: Store, options: argparse.Namespace) -> Figures:
-    """As the bytes that go to a client, and as documents for a caller in this process."""
+    """List objects as the bytes for a client, and as documents for a caller in this process."""
     resource, sent = bodies(options.object, 0, options.count)
     await _fill(store, resource, sent, options.writers)
     as_bytes = [await _timed(_list_bytes, store, resource, options.count) for _ in range(LISTS_PER_FILL)]
@@ -47,7 +47,7 @@ async def list_(store: Store, options: argparse.Namespace) -> Figures:
 
 
 async def watch(store: Store, options: argparse.Namespace) -> Figures:
-    """From the first write to the last event at the last watcher."""
+    """Measure from the first write to the last event at the last watcher."""
     resource, sent = bodies(options.object, 0, options.count)
     async with anyio.create_task_group() as tasks:
         for _ in range(options.watchers):
@@ -58,7 +58,7 @@ async def watch(store: Store, options: argparse.Namespace) -> Figures:
 
 
 async def _fill(store: Store, resource: Resource, sent: Iterable[bytes], writers: int) -> float:
-    """Write all, each writer waiting until its object is on disk; how long it took."""
+    """Write all objects; each writer waits until its object is on disk. Return how long it took."""
     left = iter(sent)
     start = time.perf_counter()
     async with anyio.create_task_group() as tasks:
@@ -74,7 +74,7 @@ async def _write(store: Store, resource: Resource, left: Iterator[bytes]) -> Non
 
 
 async def _receive(store: Store, resource: Resource, count: int, *, task_status: TaskStatus[None]) -> None:
-    """`count` events; a stream that ends because we were too slow goes on where it stopped, as a client's would."""
+    """Receive `count` events. Like a client, continue a stream that ended because this process was too slow."""
     seen, got = str(store.version), 0
     while True:
         async with store.watch(resource, options=WatchOptions(resource_version=seen)) as events:
@@ -123,7 +123,8 @@ async def run(options: argparse.Namespace) -> Figures:
 
 
 def tune_gc() -> None:
-    """What is loaded by now stays for good, and one slice alone is a thousand new objects, none of them in a cycle."""
+    """Exclude everything loaded so far from garbage collection: a single slice is a thousand new objects without
+    cycles."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)

@@ -1,4 +1,4 @@
-"""etcd in a process of its own, and the Go program that loads it. Both are built by `make peers`."""
+"""Run etcd in a separate process, and the Go program that loads it. `make peers` builds both."""
 
 import json
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ def is_built() -> bool:
 
 @asynccontextmanager
 async def etcd(directory: Path) -> AsyncIterator[tuple[str, int]]:
-    """An empty one, with fsync as it comes; its endpoint and its pid."""
+    """Run an empty etcd with its default fsync. Yield its endpoint and its pid."""
     client_port, peer_port = free_ports(2)
     client, peer = f"http://{LOOPBACK}:{client_port}", f"http://{LOOPBACK}:{peer_port}"
     flags = [
@@ -40,7 +40,7 @@ async def etcd(directory: Path) -> AsyncIterator[tuple[str, int]]:
 
 
 async def load(endpoint: str, **flags: object) -> dict[str, float]:
-    """What bench-etcd says. It fills and empties outside the time it measures."""
+    """Run bench-etcd and return its figures. It fills and empties etcd outside the measured time."""
     words = [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]
     answer = await anyio.run_process([PEERS / "bench-etcd", f"--endpoint={endpoint}", *words])
     figures: dict[str, float] = json.loads(answer.stdout)

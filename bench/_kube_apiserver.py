@@ -1,7 +1,8 @@
-"""kube-apiserver over etcd, loaded over HTTPS with JSON from this process: the nearest to what the store replaces.
+"""kube-apiserver over etcd, loaded over HTTPS with JSON from this process: the closest counterpart of the embedded
+store.
 
-The client is as thin as Python allows (bodies made beforehand, one kept connection per writer, answers not decoded);
-beside the server's own milliseconds per request it does not count.
+The client does as little as possible in Python: bodies are prepared, each writer keeps one connection, and responses
+are not decoded. Its share is negligible beside the server's milliseconds per request.
 """
 
 import http.client
@@ -30,7 +31,7 @@ def is_built() -> bool:
 
 
 async def measure(op: str, object_: str, count: int, writers: int, directory: Path) -> dict[str, float]:
-    """Creates per second or seconds per list, on an empty cluster, and the memory that the server then has."""
+    """Return creates per second or seconds per list on an empty cluster, and the server's memory afterwards."""
     async with control_plane(PEERS, directory) as plane:
         figures = await anyio.to_thread.run_sync(_create, plane, object_, count, writers)
         if op == "list":
@@ -87,5 +88,6 @@ def _answer(
 
 def _connection(plane: ControlPlane) -> http.client.HTTPSConnection:
     context = ssl.create_default_context(cafile=plane.ca_file)
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # the server's own certificate lacks what Python 3.13 asks for
+    # the server's own certificate lacks fields that Python 3.13 requires
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return http.client.HTTPSConnection(urlsplit(plane.endpoint).netloc, timeout=REQUEST_TIMEOUT, context=context)

@@ -1,6 +1,6 @@
-"""The objects that the benchmarks store, as a client would send them: in JSON, or in protobuf as Go clients do.
+"""The objects that the benchmarks store, encoded as clients send them: as JSON, or as protobuf like Go clients.
 
-Devices look like those of the example driver: some identity, a version, a capacity. 128 is the most a slice may hold.
+Devices resemble those of the example driver: some identity, a version, a capacity. 128 is the maximum per slice.
 """
 
 from collections.abc import Callable
@@ -73,7 +73,7 @@ ENCODE: dict[str, Callable[[Document], bytes]] = {JSON: msgspec.json.encode, PRO
 
 
 def bodies(object_: str, first: int, count: int, content_type: str = JSON) -> tuple[Resource, list[bytes]]:
-    """Documents as bytes: thousands of decoded slices would keep the garbage collector busy, not the store."""
+    """Return documents as bytes: thousands of decoded slices would mainly keep the garbage collector busy."""
     resource, document = OBJECTS[object_]
     encode = ENCODE[content_type]
     return resource, [encode(document(number)) for number in range(first, first + count)]

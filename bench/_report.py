@@ -1,6 +1,6 @@
-"""What every benchmark reports: the machine, what its disk can do at best, and ratios of medians.
+"""The common report of all benchmarks: the machine, the best rates of its disk, and ratios of medians.
 
-A figure alone says little, machines differ; so ours and theirs are taken in turns, in one run, on one disk.
+Absolute figures depend on the machine, so both sides are measured in turns, in one run, on one disk.
 """
 
 import json
@@ -28,7 +28,7 @@ class Machine:
     system: str
     python: str
     file_system: str
-    load: float  # of the last minute, when the run began: what else kept the machine busy
+    load: float  # of the last minute when the run began: shows other work on the machine
 
 
 def machine(directory: Path) -> Machine:
@@ -42,7 +42,7 @@ def machine(directory: Path) -> Machine:
 
 
 def _file_system(directory: Path) -> str:
-    """The type of the file system that the directory is on."""
+    """Return the type of the directory's file system."""
     path = directory.resolve()
     mounts = [line.split()[1:3] for line in Path("/proc/mounts").read_text().splitlines()]
     on_path = [(len(point), type_) for point, type_ in mounts if path.is_relative_to(point)]
@@ -51,13 +51,13 @@ def _file_system(directory: Path) -> str:
 
 @dataclass
 class Disk:
-    """Rates per second, one figure per look."""
+    """Rates per second, one figure per measurement."""
 
     appends: list[float] = field(default_factory=list)  # 4 KiB each, followed by fdatasync
     replaced: list[float] = field(default_factory=list)  # temporary file, fsync, rename
 
     def look(self, directory: Path, count: int = 100) -> None:
-        """Measure once more. Disks have moods: look between the measurements, not only before."""
+        """Measure once more. Disk speed varies, so measure it between the measurements and not only before them."""
         directory.mkdir(parents=True, exist_ok=True)
         self.appends.append(_append_rate(directory / "appended", count))
         self.replaced.append(replace_rate(directory / "replaced", count))
@@ -78,7 +78,7 @@ def _append_rate(path: Path, count: int) -> float:
 
 
 def replace_rate(path: Path, count: int, size: int = BLOCK) -> float:
-    """Files of that size written anew per second: temporary file, fsync, rename."""
+    """Return how many files of that size can be replaced per second: temporary file, fsync, rename."""
     content = bytes(size)
 
     def replace() -> None:
@@ -103,7 +103,7 @@ def _rate(count: int, act: Callable[[], object]) -> float:
 
 @dataclass
 class Row:
-    """One thing, measured several times on each side."""
+    """One quantity, measured several times on each side."""
 
     what: str
     unit: str
@@ -114,7 +114,8 @@ class Row:
         self.runs.setdefault(side, []).append(figure)
 
     def ratio(self, side: str) -> float | None:
-        """Our median to theirs; above 1 ours is better. None if one of the two was not measured, or is zero."""
+        """Return our median relative to theirs; above 1 ours is better. None if one of the two was not measured, or is
+        zero."""
         if OURS not in self.runs or side not in self.runs:
             return None
         ours, theirs = statistics.median(self.runs[OURS]), statistics.median(self.runs[side])
@@ -124,7 +125,7 @@ class Row:
 
 
 def show(title: str, rows: Sequence[Row], *sides: str) -> None:
-    """A table that a page of the documentation can take as it is."""
+    """Format a table that can be copied into a page of the documentation."""
     table = Table(title=title, title_justify="left", box=box.MARKDOWN)
     table.add_column("what")
     for heading in (OURS, *(heading for side in sides for heading in (side, "ratio"))):
@@ -150,19 +151,19 @@ def _figure(row: Row, side: str) -> str:
 
 
 def resident_mebibytes(pid: int | str = "self", which: str = "VmRSS") -> float:
-    """What the process has now; with `VmHWM` the most that it ever had."""
+    """Return the process's resident memory; with `VmHWM` its peak."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{which}:"))
 
 
 def written_bytes() -> int:
-    """By this process so far, to files and sockets."""
+    """Return the bytes that this process has written so far, to files and sockets."""
     found = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
     return int(found["wchar"])
 
 
 def write(path: Path, about: Machine, disk: Disk, rows: Sequence[Row], settings: Mapping[str, object]) -> None:
-    """Everything as JSON: each single run, not only the medians."""
+    """Write everything as JSON: each single run, not only the medians."""
     document = {
         "machine": asdict(about),
         "settings": dict(settings),

@@ -1,4 +1,5 @@
-"""That what was fast was right: every pod bound, with a claim of its own, on a device of its node that no other has."""
+"""Check the result of a scheduling benchmark: every pod is bound, with a claim of its own, on a device of its node that
+no other pod has."""
 
 from devlet.cluster.client import Cluster
 from devlet.objects.documents import Document
@@ -6,7 +7,7 @@ from devlet.objects.kinds import PODS, RESOURCE_CLAIMS
 
 
 async def wrong(cluster: Cluster, namespaces: tuple[str, ...]) -> list[str]:
-    """What is not as it should be, one text each."""
+    """Return a text for each problem."""
     found: list[str] = []
     holders: dict[tuple[str, str, str], str] = {}
     for namespace in namespaces:

@@ -1,6 +1,5 @@
-"""Kept HTTPS connections with as little Python per request as can be: a client that takes the processor from the
-server it measures measures itself.
-"""
+"""HTTPS connections that are kept open, with as little Python per request as possible: a client that takes processor
+time from the measured server distorts the measurement."""
 
 import asyncio
 import json
@@ -17,7 +16,7 @@ _LONGEST_LINE = 16 << 20
 
 @dataclass(frozen=True)
 class Target:
-    """An API server, and the scheduler that is to have the pods."""
+    """An API server, and the scheduler that its pods name."""
 
     endpoint: str
     ca_file: Path
@@ -30,12 +29,13 @@ class Target:
 async def connected(target: Target) -> AsyncIterator["Connection"]:
     server = urlsplit(target.endpoint)
     context = ssl.create_default_context(cafile=target.ca_file)
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # kube-apiserver's own certificate lacks what Python 3.13 asks for
+    # kube-apiserver's own certificate lacks fields that Python 3.13 requires
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     reader, writer = await asyncio.open_connection(server.hostname, server.port, ssl=context, limit=_LONGEST_LINE)
     try:
         yield Connection(reader, writer, f"Host: {server.netloc}\r\nAuthorization: Bearer {target.token}\r\n".encode())
     finally:
-        writer.transport.abort()  # a good-bye would only be waited for
+        writer.transport.abort()  # an orderly shutdown would only take time
 
 
 class Connection:
@@ -61,8 +61,8 @@ class Connection:
         return await self._reader.readexactly(_length(head))
 
     async def get_lines(self, path: str) -> AsyncGenerator[bytes, None]:
-        """The lines of an answer without end, such as a watch, until the server ends it. First comes an empty one: from
-        there on nothing is missed."""
+        """Yield the lines of an endless response, such as a watch, until the server ends it. An empty line comes first:
+        from then on no event is missed."""
         await self._ask(b"GET", path)
         yield b""
         rest = b""
@@ -72,7 +72,7 @@ class Connection:
                 yield line
 
     async def _ask(self, verb: bytes, path: str, about: bytes = b"", body: bytes = b"") -> bytes:
-        """The head of a good answer, in lower case."""
+        """Return the head of a successful response, in lower case."""
         self._writer.write(b"%b %b HTTP/1.1\r\n%b%b\r\n%b" % (verb, path.encode(), self._headers, about, body))
         head = (await self._reader.readuntil(b"\r\n\r\n")).lower()
         if head[9:10] != b"2":
@@ -88,7 +88,7 @@ class Connection:
                 yield (await self._reader.readexactly(size + 2))[:-2]
             await self._reader.readexactly(2)
         except asyncio.IncompleteReadError:
-            return  # the server went away
+            return  # the server exited
 
 
 def _length(head: bytes) -> int:

@@ -1,4 +1,4 @@
-"""The same load for every scheduler: all pods are created at once, and a watch tells which of them are bound."""
+"""The same load for every scheduler: all pods are created at once, and a watch reports which of them are bound."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -12,19 +12,19 @@ from anyio.abc import TaskStatus
 from bench._schedule_http import Target, connected
 
 WRITERS = 30
-STALL = 120.0  # seconds without another bound pod: it is not going to happen
+STALL = 120.0  # seconds without another bound pod, after which no more are expected
 
 
 @dataclass(frozen=True)
 class Load:
-    """Seconds since the first create was sent."""
+    """Durations in seconds since the first create was sent."""
 
-    created: float  # until the last was answered
-    bound: float  # until the watch had said of every pod that it has a node
+    created: float  # until the last response
+    bound: float  # until the watch has reported a node for every pod
 
 
 async def load(target: Target, namespace: str, bodies: Sequence[bytes], version: str) -> Load:
-    """Create all and wait until all are bound. `version` is that of the collection before."""
+    """Create all pods and wait until all are bound. `version` is the resource version of the collection before."""
     path, left = f"/api/v1/namespaces/{namespace}/pods", iter(bodies)
     bindings = _Bindings(target, path, version, len(bodies))
     async with anyio.create_task_group() as watching:
@@ -66,7 +66,8 @@ _event, _pod = msgspec.json.Decoder(_Event).decode, msgspec.json.Decoder(_Pod).d
 
 
 class _Bindings:
-    """A watch that is over when so many pods have a node. A stream that ends goes on where it stopped."""
+    """A watch that ends once the given number of pods has a node. If a stream ends earlier, it continues where it
+    stopped."""
 
     def __init__(self, target: Target, path: str, version: str, wanted: int) -> None:
         self.complete = 0.0  # time.perf_counter() of the last binding
@@ -87,7 +88,7 @@ class _Bindings:
         self.complete = time.perf_counter()
 
     async def _follow(self, scope: anyio.CancelScope, task_status: TaskStatus[None]) -> None:
-        """One stream, to its end or ours."""
+        """Follow one stream until it ends or all pods are bound."""
         path = f"{self._path}?watch=true&resourceVersion={self._version}"
         async with connected(self._target) as connection, aclosing(connection.get_lines(path)) as lines:
             async for line in lines:

@@ -1,6 +1,6 @@
-"""What the scheduling workloads store: nodes, a slice of each, a class, templates and pods, as plain as they can be.
+"""The objects of the scheduling workloads: nodes, a slice of each, a class, templates and pods, as plain as possible.
 
-Nothing stands behind the nodes, no agent and no driver: only the scheduler and the claim controller have work.
+The nodes have no agent and no driver: only the scheduler and the claim controller have work.
 """
 
 from devlet.objects.documents import Document

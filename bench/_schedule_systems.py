@@ -1,8 +1,8 @@
 """The systems that bench/schedule.py compares, each on an empty directory and with durable writes.
 
-The reference's clients may send as many requests as they like, as in its own benchmark: its usual limits of 50 and 20 a
-second would be all that is measured. Of its controllers only the one for claims runs: the others would find that
-nobody is behind the nodes.
+As in the reference's own benchmark its clients are not rate-limited; otherwise the usual limits of 50 and 20 requests a
+second would be all that is measured. Of its controllers only the one for claims runs: others would find that the nodes
+have no kubelets.
 """
 
 import shutil
@@ -35,7 +35,7 @@ def are_built() -> bool:
 
 @asynccontextmanager
 async def embedded(directory: Path) -> AsyncIterator[Target]:
-    """`devlet up`: store, API, scheduler and claim controller in one process, which is not this one."""
+    """Run `devlet up` in a separate process: store, API, scheduler and claim controller."""
     with _short_link(directory) as root:
         async with embedded_api(root, control=True, start=spawn) as api:
             yield Target(api.endpoint, api.ca_file, api.token, api.kubeconfig)
@@ -43,7 +43,7 @@ async def embedded(directory: Path) -> AsyncIterator[Target]:
 
 @asynccontextmanager
 async def on_kube_apiserver(directory: Path) -> AsyncIterator[Target]:
-    """`devlet control` beside etcd and kube-apiserver."""
+    """Run `devlet control` beside etcd and kube-apiserver."""
     async with control_plane(PEERS, directory) as plane:
         words = ["control", "--kubeconfig", str(plane.kubeconfig), "--controllers", "scheduler,resourceclaim"]
         log, ready = directory / "control.log", line("^devlet control is ready")
@@ -53,7 +53,7 @@ async def on_kube_apiserver(directory: Path) -> AsyncIterator[Target]:
 
 @asynccontextmanager
 async def reference(directory: Path) -> AsyncIterator[Target]:
-    """kube-scheduler and kube-controller-manager beside etcd and kube-apiserver."""
+    """Run kube-scheduler and kube-controller-manager beside etcd and kube-apiserver."""
     async with control_plane(PEERS, directory) as plane:
         config, claims = plane.kubeconfig, ("resourceclaim-controller",)
         async with (
@@ -72,7 +72,7 @@ def _target(plane: ControlPlane, scheduler: str) -> Target:
 
 @contextmanager
 def _short_link(directory: Path) -> Iterator[Path]:
-    """Sockets go below the root, so its path must be short; state goes to the disk that is to be measured."""
+    """Sockets are created below the root, so its path must be short; state goes to the measured disk."""
     place = Path(tempfile.mkdtemp(prefix="dv"))
     (place / "r").symlink_to(directory.absolute(), target_is_directory=True)
     try:

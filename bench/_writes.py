@@ -1,7 +1,8 @@
-"""What the writes cost that schedule one pod whose claim comes from a template. One line of JSON.
+"""The cost of the writes that schedule one pod whose claim comes from a template. Prints one line of JSON.
 
-`python -m bench._writes --directory D` calls a fresh store in this process, as the control loops do, and
-counts processor time: that of the checks, and of the thread that makes them durable. 64 pods are under way at a time.
+`python -m bench._writes --directory D` calls a fresh store in this process, as the control loops do, and counts
+processor time: that of the checks, and of the thread that makes the writes durable. 64 pods are in progress at a
+time.
 """
 
 import argparse
@@ -41,14 +42,14 @@ class Writes:
         self._claims[number] = await self._store.create(RESOURCE_CLAIMS, claim(self._pods[number]), NAMESPACE)
 
     async def apply_pod_status(self, number: int) -> None:
-        """As the claim controller of the reference says which claim was made."""
+        """Record which claim was made, as the reference's claim controller does."""
         wanted = {"apiVersion": "v1", "kind": "Pod", **self._claim_status(number, name=f"p{number}")}
         options = WriteOptions(field_manager="ResourceClaimController")
         patch = ApplyPatch(wanted, force=True)
         await self._store.patch(PODS, f"p{number}", patch, NAMESPACE, subresource="status", options=options)
 
     async def patch_pod_status(self, number: int) -> None:
-        """The same by a strategic merge patch, under another name."""
+        """Write the same with a strategic merge patch, under another field manager."""
         change = self._claim_status(number)
         change["status"]["conditions"] = [{"type": "ClaimsMade", "status": "True"}]
         await self._store.patch(PODS, f"p{number}", StrategicMergePatch(change), NAMESPACE, subresource="status")
@@ -110,7 +111,7 @@ def allocated(for_pod: Document, number: int) -> Document:
 
 
 async def measure(store: Store, rounds: int) -> dict[str, dict[str, float]]:
-    """Milliseconds per write: the median of the rounds, and the least, which other programs disturb least."""
+    """Return milliseconds per write: the median of the rounds, and the minimum, which other programs disturb least."""
     took: dict[str, list[float]] = {}
     writes = Writes(store).all
     for i in range(rounds):

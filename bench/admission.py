@@ -1,8 +1,8 @@
 """devlet's device manager beside the kubelet's: pods admitted per second. `python bench/admission.py [--quick]`.
 
-Both start from the same checkpoint, with as many allocations in place, and ask the same device plugin, a Go program;
-each manager is in a process of its own. A pod is admitted when the checkpoint that says so is on disk. The kubelet
-admits one pod at a time; devlet asks the plugin for several at once, and one write serves all that wait.
+Both start from the same checkpoint, with the same number of allocations, and call the same device plugin, a Go program;
+each manager has a process of its own. A pod is admitted when the checkpoint that says so is on disk. The kubelet admits
+one pod at a time; devlet calls the plugin for several at once, and one write serves all pods that wait.
 """
 
 import argparse
@@ -63,7 +63,7 @@ class Bench:
     checkpoint_bytes: dict[int, int] = field(default_factory=dict)  # by allocations in place
 
     async def take(self, measures: Sequence[Measure], repetitions: int) -> None:
-        """All measures with the same number in place share a life of the plugin."""
+        """Take measures. Those with the same number of existing allocations share one run of the plugin."""
         for existing in dict.fromkeys(measure.existing for measure in measures):
             wanted = [measure for measure in measures if measure.existing == existing]
             async with self._plugin(existing + max(measure.pods for measure in wanted)) as root:
@@ -80,7 +80,7 @@ class Bench:
 
     @asynccontextmanager
     async def _plugin(self, devices: int) -> AsyncIterator[Path]:
-        """What a node's root is, with a plugin in it that waits for a kubelet."""
+        """Yield a node's root with a plugin that waits for a kubelet."""
         root = Path(tempfile.mkdtemp(prefix="adm", dir=self.directory))
         folder = root / "device-plugins"
         folder.mkdir()
@@ -115,13 +115,13 @@ def _ours(measure: Measure) -> list[str]:
 
 
 def _theirs(measure: Measure, root: Path) -> list[str]:
-    """In a mount namespace: the kubelet's manager knows one directory only."""
+    """Run the kubelet's manager in a mount namespace, because its directory is fixed."""
     bench = [str(PROGRAM), "bench", f"--concurrency={measure.at_once}"]
     return [sys.executable, "-m", kubelet_paths.__name__, str(root), *bench]
 
 
 def _check(measure: Measure, figures: dict[str, float], checkpoint: Path) -> None:
-    """Every pod has a device of its own, and it is in the file."""
+    """Check that every pod has a device of its own, which the file records."""
     entries = decode(checkpoint.read_bytes()).entries or ()
     devices = {device for entry in entries for ids in (entry.devices or {}).values() for device in ids or ()}
     found = (figures["existing"], figures["admitted"], len(entries), len(devices))
@@ -131,7 +131,7 @@ def _check(measure: Measure, figures: dict[str, float], checkpoint: Path) -> Non
 
 
 def kept(rows: dict[Measure, Row], side: str, at_once: int) -> float | None:
-    """What is left of a side's rate with the most in place, compared to the fewest."""
+    """Return a side's rate with the most existing allocations, relative to the rate with the fewest."""
     medians = {
         measure.existing: statistics.median(row.runs[side])
         for measure, row in rows.items()
@@ -157,7 +157,7 @@ def _options() -> argparse.Namespace:
 
 
 async def run(options: argparse.Namespace) -> None:
-    if not PROGRAM.is_file():  # it is the plugin, too
+    if not PROGRAM.is_file():  # it is also the plugin
         raise SystemExit(f"{PROGRAM.name} is not built: run `make peers`")
     options.directory.mkdir(parents=True, exist_ok=True)
     about = machine(options.directory)

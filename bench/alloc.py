@@ -1,10 +1,10 @@
-"""devlet's allocator and CEL beside the reference's: claims placed and selectors evaluated per second.
-`python bench/alloc.py [--quick]`.
+"""devlet's allocator and CEL beside the reference's: claims placed and selectors evaluated per second. `python
+bench/alloc.py [--quick]`.
 
-Both read the same problems and are asked in turns, each in a process of its own: `devlet simulate --problems` and
-`dra-allocate`, which drives the allocator of kube-scheduler as the scheduler does, with objects in memory. Of each
-device's model there is one in four; a claim asks for one device of a model with enough memory. Only the placing is
-timed, on both sides by themselves. The reference has limited time for a scan; its rate is that of what it placed.
+Both read the same problems and run in turns, each in a process of its own: `devlet simulate --problems`, and
+`dra-allocate`, which calls kube-scheduler's allocator as the scheduler does, with objects in memory. One in four
+devices has the model that a claim asks for; a claim asks for one device of a model with enough memory. Each side times
+only the placing. The reference's scan has a time limit; its rate is that of the claims it placed.
 """
 
 import argparse
@@ -77,7 +77,7 @@ def scans(quick: bool) -> list[Scan]:
 
 
 def place(scan: Scan, directory: Path, side: str, seconds: int) -> float:
-    """Claims per second."""
+    """Return claims per second."""
     print(f"… {side}: {scan.what}", file=sys.stderr, flush=True)
     problem = directory / "problem.jsonl"
     problem.write_text(json.dumps(bench_problem(scan.nodes, scan.devices, scan.claims, scan.mode)) + "\n")
@@ -89,7 +89,7 @@ def place(scan: Scan, directory: Path, side: str, seconds: int) -> float:
 
 
 def search(n: int, directory: Path, side: str) -> float:
-    """Seconds until it is known that k of n and n of n identical devices cannot be had."""
+    """Return the seconds until it is known that k of n and n of n identical devices are not available."""
     print(f"… {side}: symmetric search, n = {n}", file=sys.stderr, flush=True)
     problem = directory / "problem.jsonl"
     problem.write_text(json.dumps(symmetric_problem(n, n // 2)) + "\n")
@@ -109,7 +109,7 @@ def _answer(side: str, problem: Path, *options: str) -> dict[str, Any]:
 
 
 def evaluations(expression: str, seconds: float, directory: Path, side: str) -> float:
-    """Per second, for one device after the other."""
+    """Return evaluations per second, for one device after the other."""
     if side != OURS:
         case = {"id": "1", "expression": expression, "device": DEVICE, "env": "stored"}
         cases = directory / "cases.json"
@@ -132,7 +132,7 @@ def _spec() -> dict[str, object]:
 
 
 def many_devices(count: int) -> tuple[float, float]:
-    """Seconds for one new selector on so many devices, and kilobytes of memory per device."""
+    """Return seconds for one new selector on this number of devices, and kilobytes of memory per device."""
     before = resident_mebibytes()
     inventory = Inventory()
     for number in range(count // 100):
@@ -229,7 +229,7 @@ LONGEST = {"symmetric search, n = 20": 0.05, "a new selector on 100,000 devices"
 
 
 def missed(rows: list[Row]) -> list[str]:
-    """What is not as good as it should be: ratios to the reference, and seconds."""
+    """Return the targets that were missed: ratios to the reference, and seconds."""
     found = []
     for row in rows:
         ratio, bar = row.ratio(REFERENCE), next((bar for what, bar in BARS.items() if row.what.startswith(what)), None)

@@ -1,7 +1,7 @@
 """devlet's API beside etcd and kube-apiserver: start, memory, creates, lists, watches. `python bench/api.py [--quick]`.
 
-Both are asked over HTTPS by the same Go program, with the same bytes. One repetition is one life of each server, in
-turns: it starts empty, is watched and written to until it holds the slices, and is then listed.
+The same Go program calls both over HTTPS, with the same bytes. One repetition is one run of each server, in turns: it
+starts empty, is watched and written to until it holds the slices, and is then listed.
 """
 
 import argparse
@@ -29,9 +29,9 @@ SERVERS: dict[str, Callable[[Path], AbstractAsyncContextManager[Server]]] = {
     THEIRS: _api_servers.kube_apiserver,
 }
 FORMATS = {"JSON": JSON, "protobuf": PROTOBUF}
-GO_ACCEPT = f"{PROTOBUF},{JSON}"  # what Go clients of built-in kinds ask for
+GO_ACCEPT = f"{PROTOBUF},{JSON}"  # what Go clients request for built-in kinds
 LISTS = 5
-IDLE = 3.0  # seconds between ready and a look at the memory
+IDLE = 3.0  # seconds between ready and reading the memory
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def _plural(count: int, noun: str) -> str:
 
 
 def measures(count: int, watchers: Sequence[int]) -> list[Measure]:
-    """In the order in which a server goes through them. Together they write five times `count` slices."""
+    """Return the measures in the order in which they run. Together they write five times `count` slices."""
     watched = max(count // 4, 1)
     return [
         *(Measure("watch", "config map", watched, watchers=number) for number in watchers),
@@ -76,7 +76,7 @@ def measures(count: int, watchers: Sequence[int]) -> list[Measure]:
 
 @dataclass
 class Bench:
-    """Rows by what they show, filled one life of a server after the other."""
+    """Rows by title, filled one server run after the other."""
 
     directory: Path
     wanted: list[Measure]
@@ -86,7 +86,7 @@ class Bench:
     list_bytes: dict[str, int] = field(default_factory=dict)
 
     async def live(self, side: str) -> None:
-        """One life of one server."""
+        """Measure one run of one server."""
         with self._fresh() as directory:
             async with SERVERS[side](directory) as server:
                 await anyio.sleep(IDLE)
@@ -123,7 +123,7 @@ class Bench:
         self._add(measure.what, "/s", side, figures["per_second"])
 
     async def _fill(self, side: str, server: Server, measure: Measure, written: dict[str, int]) -> None:
-        """Until the collection is as large as the list is to be."""
+        """Write until the collection is as large as the list requires."""
         first, count = written[measure.object], measure.count - written[measure.object]
         if count > 0:
             bodies = self._bodies(measure.object, first, count, JSON)

@@ -142,7 +142,7 @@ class Bench:
 
     @asynccontextmanager
     async def _drivers(self) -> AsyncIterator[None]:
-        """They stay while devlet is restarted. Its first life makes the directories that they need."""
+        """Run the drivers across restarts of devlet. Its first run creates the directories that they need."""
         async with self._node() as api:
             await load.publish(load.target_of(api), NODE, self._devices)
         async with load.drivers(self.root / "r", self._devices):
@@ -185,7 +185,8 @@ async def _version(target: Target) -> int:
 
 
 async def _until_quiet(pid: int) -> float:
-    """Until the process uses less than a tenth of a core for three seconds; the processor time that it has used."""
+    """Wait until the process uses less than a tenth of a core for three seconds. Return the processor time that it
+    used."""
     quiet = 0
     while quiet < 3:
         before = _processor_seconds(pid)

@@ -1,8 +1,8 @@
 """The node of the testing kit: how long a test waits for it. `python bench/fixture.py [--quick]`.
 
-A node in the process of the test (`devlet.testing.node.Node`), with its API server, store, scheduler, controllers and
-agent; beside it the same as a process of its own, `devlet up`. What is imported once per process is not counted. A node
-is ready when drivers can register and pods are served.
+Compares a node in the process of the test (`devlet.testing.node.Node`), with its API server, store, scheduler,
+controllers and agent, with the same node as a separate process, `devlet up`. Imports, which happen once per process,
+are not counted. A node is ready when drivers can register and pods are served.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from devlet.testing.roots import temporary_root
 
 PROCESS = "devlet up"
 SIDE_BY_SIDE = 8
-PROCESSES = 5  # of the repetitions have the process as well, which takes long
+PROCESSES = 5  # repetitions that include the separate process, which takes long
 
 ONE = "start of one node"
 ON_DISK = "start of one node, on disk"
@@ -49,7 +49,7 @@ class Bench:
     rows: dict[str, Row] = field(default_factory=dict)
 
     async def take(self, *, alone: bool) -> None:
-        """Every measure once."""
+        """Take every measure once."""
         await self._one()
         with temporary_root(self.directory) as root:
             self.disk.look(root, 20)
@@ -96,7 +96,8 @@ class Bench:
             done.set()
 
     async def first(self) -> None:
-        """What is done once per process; and the memory of nodes, before any has left some that others find."""
+        """Measure what happens once per process, and the memory of nodes before earlier ones have left memory for
+        reuse."""
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(Node.start())
             before = resident_mebibytes()

@@ -1,10 +1,11 @@
 """devlet's claim manager beside the kubelet's: claims prepared and unprepared per second. `python bench/prepare.py
 [--quick]`.
 
-Both start from the same checkpoint, with as many claims in place, and call the same DRA driver, a Go program; each
-manager is in a process of its own. A claim is prepared when the driver has answered and the checkpoint that says so is
-on disk; that it is about to be prepared is on disk before. devlet reads the claims from a store on disk, the kubelet
-from a stand-in for the API server in its memory. Writes of the checkpoint are counted by the kernel.
+Both start from the same checkpoint, with the same number of claims, and call the same DRA driver, a Go program; each
+manager has a process of its own. Before a claim is prepared, the checkpoint records the intention. The claim counts as
+prepared when the driver has responded and the checkpoint that says so is on disk. devlet reads the claims from a store
+on disk, the kubelet from a stand-in for the API server in its memory. The kernel counts the writes of the
+checkpoint.
 """
 
 import argparse
@@ -44,7 +45,7 @@ class Measure:
     existing: int
     at_once: int
     pods: int
-    claims: int = 1  # of each pod
+    claims: int = 1  # per pod
 
     @property
     def how(self) -> str:
@@ -53,7 +54,7 @@ class Measure:
 
 
 def measures(pods: int, existing: Sequence[int] = EXISTING) -> list[Measure]:
-    """The last one is for its writes."""
+    """Return the measures. The last one counts writes."""
     with_claims = [Measure(number, at_once, pods) for at_once in AT_ONCE for number in existing]
     return [*with_claims, Measure(max(existing), 1, pods, claims=0)]
 
@@ -87,7 +88,7 @@ class Bench:
 
     @asynccontextmanager
     async def _driver(self) -> AsyncIterator[Path]:
-        """A node's root, with a driver in it."""
+        """Yield a node's root with a running driver."""
         root = Path(tempfile.mkdtemp(prefix="prep", dir=self.directory))
         try:
             async with kubelet_claims_driver(PEERS, root, driver_name=DRIVER):
@@ -140,20 +141,20 @@ def _theirs(measure: Measure) -> list[str]:
 
 @dataclass
 class Watched:
-    """What appeared in the directory, in this order."""
+    """The files that appeared in the directory, in order."""
 
     names: list[str] = field(default_factory=list)
 
     def writes(self) -> int:
-        """How often the checkpoint was replaced between the two marks, which each side sets for itself."""
+        """Return how often the checkpoint was replaced between the two marks that each side sets."""
         began, ended = self.names.index(BEGAN), self.names.index(ENDED)
         return self.names[began:ended].count(CHECKPOINT)
 
 
 @contextmanager
 def watched(directory: Path) -> Iterator[Watched]:
-    """The names are there at the end; the kernel keeps some 16,000 until then. Temporary files are among them, because
-    an event that follows its like is dropped."""
+    """Watch the directory. Names are read at the end; until then the kernel keeps some 16,000 of them. Temporary files
+    are included, because the kernel drops an event that is equal to the one before."""
     found = Watched()
     for mark in (BEGAN, ENDED):
         (directory / mark).unlink(missing_ok=True)
@@ -167,7 +168,7 @@ def watched(directory: Path) -> Iterator[Watched]:
 
 
 def _check(measure: Measure, figures: dict[str, float], checkpoint: Path) -> None:
-    """All was prepared and unprepared, and what was in place still is."""
+    """Check that all claims were prepared and unprepared, and that the existing ones are unchanged."""
     left = decode(checkpoint.read_bytes()).claims or ()
     found = [figures["existing"], figures["prepared"], figures["unprepared"], len(left)]
     expected = [measure.existing, measure.pods, measure.pods, measure.existing]
@@ -193,7 +194,7 @@ def _options() -> argparse.Namespace:
 
 
 async def run(options: argparse.Namespace) -> None:
-    if not PROGRAM.is_file():  # it is the driver, too
+    if not PROGRAM.is_file():  # it is also the driver
         raise SystemExit(f"{PROGRAM.name} is not built: run `make peers`")
     options.directory.mkdir(parents=True, exist_ok=True)
     about = machine(options.directory)

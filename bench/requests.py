@@ -1,9 +1,9 @@
-"""Whether one request can hold up the others: `python bench/requests.py [--quick]`.
+"""Whether one request can delay the others: `python bench/requests.py [--quick]`.
 
-A service account with every right sends requests of at most 3 MB, made to be expensive, to `devlet up` in a process of
-its own, one after the other. Meanwhile another connection asks `/healthz` every few milliseconds. The bar: it is
-answered within 250 ms, on a quiet machine. On a busy one, look at the processor time that the server spends while the
-slowest question waits: that is what is left of the wait when nothing else runs.
+A service account with every permission sends expensive requests of at most 3 MB to `devlet up` in a separate process,
+one after the other. Meanwhile another connection requests `/healthz` every few milliseconds. The limit: each response
+takes at most 250 ms on a quiet machine. On a busy machine, look at the processor time that the server uses during the
+slowest wait: it shows how long the wait would be if nothing else ran.
 """
 
 import argparse
@@ -32,10 +32,10 @@ from devlet.kit.processes import spawn
 from devlet.testing.embedded import EmbeddedApi, embedded_api
 
 BAR = 0.25  # seconds
-PAUSE = 0.005  # between two questions
+PAUSE = 0.005  # between two requests
 TIMEOUT = 120.0
-QUIET = 0.4  # seconds in which the server uses little of a core: it is through with the consequences
-SETTLED = 30.0  # seconds, at most, that the consequences are waited for
+QUIET = 0.4  # seconds of low processor use, after which the server has finished with an attack
+SETTLED = 30.0  # seconds, at most, to wait for that
 ACCOUNT = "attacker"
 QUICK = (
     "colons",
@@ -52,7 +52,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass
 class Found:
-    """What one attack did. Latencies are those of /healthz, in seconds."""
+    """The effects of one attack. Latencies are those of /healthz, in seconds."""
 
     name: str
     size: int
@@ -60,7 +60,7 @@ class Found:
     seconds: float = 0.0
     cpu: float = 0.0
     worst: float = 0.0
-    busiest: float = 0.0  # processor time of the server while one /healthz waited, at most
+    busiest: float = 0.0  # the most processor time that the server used while one /healthz waited
     asked: int = 0
     message: str = ""
 
@@ -91,11 +91,11 @@ class Connection:
 
 
 class Poller:
-    """Asks /healthz all the time, on a connection of its own."""
+    """Requests /healthz continuously, on a connection of its own."""
 
     def __init__(self, connection: Connection, pid: int) -> None:
         self._connection = connection
-        self._clock = (~pid << 3) | 2  # as clock_getcpuclockid(3) makes it
+        self._clock = (~pid << 3) | 2  # computed as in clock_getcpuclockid(3)
         self._stopping = False
         self.latencies: list[float] = []
         self.worked: list[float] = []
@@ -175,7 +175,7 @@ def _message(body: bytes) -> str:
 
 
 def make_account(api: EmbeddedApi) -> str:
-    """A service account with every right; returns its token."""
+    """Create a service account with every permission. Return its token."""
     admin = Connection(api, api.token)
     admin.send(_post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": ACCOUNT}}))
     rbac = "/apis/rbac.authorization.k8s.io/v1"
@@ -218,7 +218,7 @@ async def run(options: argparse.Namespace) -> None:
 
 
 def _until_it_dies(api: EmbeddedApi, chosen: list[Attack]) -> list[Found]:
-    """Takes from `chosen` what it carried out."""
+    """Run attacks until the server exits. Removes those that ran from `chosen`."""
     results = []
     token = make_account(api)
     while chosen:
@@ -228,7 +228,7 @@ def _until_it_dies(api: EmbeddedApi, chosen: list[Attack]) -> list[Found]:
             found = attack(api, one, token)
         except (OSError, http.client.HTTPException) as e:
             found.answers.append(f"the server is gone: {type(e).__name__}")
-            chosen = chosen[:0]  # the others get another server
+            chosen = chosen[:0]  # the remaining ones get another server
         results.append(found)
         right = "" if set(found.answers) <= {200, 201, *one.codes} else f"; expected {one.codes}"
         print(

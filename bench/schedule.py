@@ -1,10 +1,10 @@
-"""Pods with claims from a template, scheduled: devlet's scheduler and claim controller beside the reference's.
-`python bench/schedule.py [--quick]`.
+"""Pods with claims from a template, scheduled: devlet's scheduler and claim controller beside the reference's. `python
+bench/schedule.py [--quick]`.
 
-The workloads are the reference's own SchedulingWithResourceClaimTemplate. Of each system there is a fresh one per run:
-`devlet up`; `devlet control` on etcd and kube-apiserver; kube-scheduler and kube-controller-manager on etcd and
-kube-apiserver. All write durably, and all get the same load from this process, over HTTPS. What is measured is from
-the first create of the second half of the pods to the last of them bound; the first half is bound by then.
+The workloads are the reference's own SchedulingWithResourceClaimTemplate. Each run starts a fresh system: `devlet up`;
+`devlet control` on etcd and kube-apiserver; or kube-scheduler and kube-controller-manager on etcd and kube-apiserver.
+All write durably and get the same load from this process, over HTTPS. The first half of the pods is bound before the
+measurement, which goes from the first create of the second half until the last of them is bound.
 """
 
 import argparse
@@ -44,14 +44,14 @@ from devlet.objects.kinds import (
 )
 
 INIT, MEASURED = "init", "test"  # namespaces
-AT_ONCE = 16  # of the nodes and slices that are written beforehand
+AT_ONCE = 16  # nodes and slices that are created in advance, at a time
 
 
 @dataclass(frozen=True)
 class Workload:
     name: str
     nodes: int
-    pods: int  # measured; as many are there before
+    pods: int  # measured; the same number exists before
     devices: int  # per node
 
     def row(self, system: str) -> str:
@@ -64,7 +64,7 @@ QUICK = (Workload("200pods_20nodes", 20, 100, 10),)
 
 
 async def schedule(workload: Workload, system: str, directory: Path) -> float:
-    """Pods per second."""
+    """Return pods per second."""
     async with SYSTEMS[system](directory) as target:
         async with connected(kubeconfig.connection([target.kubeconfig]), Settings(qps=0)) as cluster:
             await _prepare(cluster, workload)
@@ -87,7 +87,7 @@ async def _prepare(cluster: Cluster, workload: Workload) -> None:
 
 async def _add_node(cluster: Cluster, name: str, devices: int) -> None:
     await cluster.create(NODES, _schedule_objects.node(name))
-    # kube-apiserver taints new nodes as not ready, and nobody is here who would find that they are.
+    # kube-apiserver taints new nodes as not ready, and no node controller runs here that would remove the taint.
     await cluster.patch(NODES, name, MergePatch({"spec": {"taints": None}}))
     await cluster.create(RESOURCE_SLICES, _schedule_objects.resource_slice(name, devices))
 
@@ -128,13 +128,13 @@ def measured(options: argparse.Namespace, disk: Disk) -> list[Row]:
 
 
 def runs(options: argparse.Namespace) -> list[tuple[Workload, str]]:
-    """Workload by workload, so that what is compared is measured at nearly the same time."""
+    """Return the runs workload by workload, so that compared systems are measured at nearly the same time."""
     all_ = product(QUICK if options.quick else FULL, [EMBEDDED] if options.alone else SYSTEMS)
     return [(workload, system) for workload, system in all_ if options.only in f"{system}, {workload.name}"]
 
 
 def _rows_of(rows: dict[str, Row], workload: Workload, system: str) -> list[Row]:
-    """The reference stands beside both of ours."""
+    """Return the rows to fill. The reference appears in both of ours."""
     ours = (EMBEDDED, ON_KUBE_APISERVER) if system == REFERENCE else (system,)
     return [rows.setdefault(workload.row(one), Row(workload.row(one), "/s")) for one in ours]
 

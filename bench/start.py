@@ -1,8 +1,8 @@
 """The start of `devlet up`: where its time goes. `python bench/start.py [--quick]`.
 
-The program runs as usual, with a clock beside it that notes the processor time of the whole process when it writes a
-log line or has imported a module. Other work on the machine makes a start take longer, but hardly costs it more
-processor time, so both are shown.
+The program runs as usual. A tracer notes the processor time of the whole process when it writes a log line or has
+imported a module. Other work on the machine makes a start take longer, but hardly uses up more of its processor time,
+so both are shown.
 """
 
 import argparse
@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a script's own f
 
 from bench._report import machine
 
-# Runs `devlet up`, and writes (what, processor seconds, seconds) to the file that it is given. Stops when all is done.
+# Runs `devlet up`, and writes (what, processor seconds, seconds) to the given file. Stops when everything has started.
 _PROGRAM = """
 import json, logging, os, signal, sys, time
 began = time.monotonic() - time.process_time()
@@ -79,7 +79,7 @@ def main() -> None:
     count = 3 if parser.parse_args().quick else 15
     with tempfile.TemporaryDirectory(prefix="dv") as directory:
         print(machine(Path(directory)))
-        start(Path(directory) / "warm")  # what is read from the disk once
+        start(Path(directory) / "warm")  # read the files from disk once
         runs = {
             "new root": [start(Path(directory) / str(number)) for number in range(count)],
             "used root": [start(Path(directory) / str(number)) for number in range(count)],

@@ -1,9 +1,9 @@
 """The embedded store beside etcd: durable creates, lists, watches. `python bench/store.py [--quick] [--json FILE]`.
-With `--writes`, the store alone: what each of the writes costs that schedule a pod.
+With `--writes`, only the cost of each write in the store that scheduling a pod needs.
 
-The two do not do the same work. etcd stores bytes and is asked over a socket. The store is called within its
-process and does an API server's work on every object (types, defaults, validation, managed fields) before it
-stores it. So etcd's rate is what a disk log can give, not what an API server on top of it gives.
+The two do not do the same work. etcd stores bytes and is called over a socket. The store is called within its process
+and does an API server's work on every object (types, defaults, validation, managed fields) before it stores it. So
+etcd's rate shows what a disk log can do, not what an API server on top of it can do.
 """
 
 import argparse
@@ -38,7 +38,8 @@ class Measure:
     watchers: int = 0
 
     def is_for(self, side: str) -> bool:
-        """Watches go to etcd alone: 100 of them would measure the client of the API server."""
+        """Return whether the side takes part. Watches go to etcd alone: 100 of them would measure the client of the API
+        server."""
         return side != API_SERVER or self.op != "watch"
 
     @property
@@ -75,7 +76,7 @@ class Bench:
         self._directory = directory
         self._gc = gc
         take = {OURS: self._take_ours, ETCD: self._take_etcd, API_SERVER: self._take_api_server}
-        self._sides = {side: take[side] for side in sides}  # ours first: it says how many bytes are stored
+        self._sides = {side: take[side] for side in sides}  # ours first: it determines how many bytes are stored
 
     async def rows(self, measure: Measure, repetitions: int) -> list[Row]:
         is_list = measure.op == "list"
@@ -120,7 +121,7 @@ class Bench:
         return figures
 
     async def write_rows(self, repetitions: int, rounds: int) -> list[Row]:
-        """Processor time of the writes that schedule a pod, each repetition on an empty store."""
+        """Measure the processor time of the writes that schedule a pod, each repetition on an empty store."""
         rows: dict[str, Row] = {}
         for _ in range(repetitions):
             self.disk.look(self._directory)
@@ -143,7 +144,7 @@ class Bench:
         }
         async with _etcd.etcd(directory) as (endpoint, pid):
             figures = await _etcd.load(endpoint, **flags)
-            if measure.op == "list":  # again and again, as on our side; what the first one wrote is still there
+            if measure.op == "list":  # repeatedly, as on our side; the objects of the first repetition still exist
                 took = [figures["seconds"], *[(await _etcd.load(endpoint, **flags))["seconds"] for _ in range(4)]]
                 figures["seconds"] = statistics.median(took)
             return figures | {"rss_mib": resident_mebibytes(pid)}

@@ -1,8 +1,8 @@
-"""Watches that no client reads: what each costs devlet in memory. `python bench/watches.py [--quick]`.
+"""Watches that no client reads: how much memory each costs devlet. `python bench/watches.py [--quick]`.
 
-A cluster of many small objects and one of few large ones are watched by clients that send their request and never
-read. Then the objects are replaced. Some clients have a small receive buffer, others the system's default. All of them
-are one user, who may have that many watches here; every other limit is the default.
+Clients watch a cluster of many small objects and one of few large ones, but never read the responses. Then the objects
+are replaced. Some clients have a small receive buffer, others the system's default. All of them belong to one user,
+whose limit on watches is raised; every other limit is the default.
 """
 
 import argparse
@@ -72,7 +72,7 @@ class Client:
         self._place = urlsplit(api.endpoint)
 
     async def write(self, count: int, objects: int, size: int) -> None:
-        """PUT `count` times, over all objects in turn. A watch started now sees each of them."""
+        """PUT `count` times, over all objects in turn. A new watch sees each of these writes."""
         gate = asyncio.Semaphore(AT_ONCE)
 
         async def one(number: int) -> None:
@@ -131,7 +131,7 @@ async def measure(load: Load, watches: int, buffer: int, directory: Path) -> Fig
 
 
 async def _settled(pid: int) -> None:
-    """Wait until the process has worked off what was asked of it."""
+    """Wait until the process has finished its work."""
     last = -1
     while (now := _ticks(pid)) > last + 5:
         last = now

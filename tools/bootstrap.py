@@ -1,7 +1,7 @@
-"""Make `.venv` and fill it from a hashed lock: `python3 -m tools.bootstrap run` or `dev`.
+"""Create `.venv` and fill it from a hashed lock file: `python3 -m tools.bootstrap run` or `dev`.
 
-`make` calls this before every door. It uses the standard library alone, since it runs before anything is installed,
-and on a Python without ensurepip too (Debian ships one): where pip then comes from is decided in `pip_sources`.
+`make` runs this before every command. It uses only the standard library, because it runs before anything is installed.
+It also works with a Python without ensurepip, such as Debian's: `pip_sources` then decides where pip comes from.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def main() -> int:
 
 
 def ensure(root: Path, what: str) -> int:
-    """Bring `.venv` to the state the lock describes. Does nothing if it is there already."""
+    """Bring `.venv` to the state that the lock file describes. Do nothing if it is up to date."""
     stamp, wanted = root / ".venv" / f".{what}", _digest(root, what)
     python = root / ".venv" / "bin" / "python"
     usable = _usable(python)
@@ -59,7 +59,7 @@ def ensure(root: Path, what: str) -> int:
 
 @contextmanager
 def _alone(root: Path) -> Iterator[None]:
-    """Two doors opened at once install once: the second waits here."""
+    """Hold a lock, so that two commands started at once install once: the second one waits here."""
     folder = os.open(root, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
@@ -69,13 +69,14 @@ def _alone(root: Path) -> Iterator[None]:
 
 
 def _digest(root: Path, what: str) -> str:
-    """Changes whenever the environment has to be looked at again."""
+    """Return a digest that changes whenever the environment has to be checked again."""
     parts = [(root / name).read_bytes() for name in (LOCKS[what], "pyproject.toml")]
     return hashlib.sha256(b"\0".join([str(root).encode(), *parts])).hexdigest() + "\n"
 
 
 def _usable(python: Path) -> bool:
-    """Whether the environment's Python starts and is new enough: the one it was made from may be gone."""
+    """Return whether the environment's Python starts and is new enough. The Python that it was created from may be
+    gone."""
     check = f"import sys; sys.exit(sys.version_info < {OLDEST})"
     try:
         return subprocess.run([python, "-c", check], capture_output=True, check=False).returncode == 0
@@ -94,12 +95,12 @@ def _install_lock(root: Path, pip: list[str], lock: Path) -> bool:
 
 
 def _install_project(root: Path, pip: list[str]) -> bool:
-    """Editable and built with the locked hatchling, so that nothing unhashed is fetched."""
+    """Install the project as editable, built with the locked hatchling, so that nothing without a hash is fetched."""
     return _run(root, [*pip, "--no-deps", "--no-build-isolation", "-e", "."], 0)
 
 
 def _run(root: Path, command: list[str], packages: int) -> bool:
-    """Run an installer quietly, with a counter on a terminal; if it fails, show all that it said."""
+    """Run an installer quietly, with a counter on a terminal. If it fails, show its complete output."""
     environment = os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_USER": "0"}
     counting = packages > 0 and sys.stderr.isatty()
     said: list[str] = []
@@ -117,7 +118,7 @@ def _run(root: Path, command: list[str], packages: int) -> bool:
         print("\r\033[K", end="", file=sys.stderr)
     if process.returncode:
         sys.stderr.writelines(said)
-        _say(f"{' '.join(command[:4])} … ended with {process.returncode}: the lines above say why")
+        _say(f"{' '.join(command[:4])} … exited with {process.returncode}: see the output above")
     return process.returncode == 0
 
 

@@ -1,7 +1,7 @@
 """Fail if the lock files do not fit pyproject.toml: `python -m tools.check_lock [ROOT]`. Needs no network.
 
-What a package depends on is read from what is installed here, so a lock is only checked completely in the environment
-that was installed from it. `make lock` remakes both files.
+The dependencies of a package are read from its installed metadata, so a lock is only checked completely in the
+environment that was installed from it. `make lock` recreates both files.
 """
 
 import re
@@ -59,7 +59,7 @@ def _group(groups: dict[str, Any], name: str) -> Iterator[str]:
 def _lock_problems(text: str, wanted: list[Requirement]) -> Iterator[str]:
     for line in text.splitlines():
         if "://" in line or (line.startswith("-") and not line.startswith("--hash=")):
-            yield f"{line.strip()!r} has no place in it: a lock names versions and hashes"
+            yield f"{line.strip()!r} does not belong in a lock file, which only lists versions and hashes"
     pins = list(_pins(text))
     for pin in pins:
         if not pin.version:
@@ -93,13 +93,13 @@ def _pins(text: str) -> Iterator[Pin]:
 def _unsatisfied(requirement: Requirement, here: dict[str, Pin], who: str) -> Iterator[str]:
     pin = here.get(canonicalize_name(requirement.name))
     if pin is None:
-        yield f"{who} needs {requirement}, which is not in it"
+        yield f"{who} needs {requirement}, which is not in the lock file"
     elif not requirement.specifier.contains(pin.version, prereleases=True):
-        yield f"{who} needs {requirement}, but it has {pin.version}"
+        yield f"{who} needs {requirement}, but the lock file has {pin.version}"
 
 
 def _needed(wanted: Iterable[Requirement], here: dict[str, Pin]) -> tuple[set[str], list[str]]:
-    """Every package that `wanted` leads to, and the needs on the way that the lock does not meet."""
+    """Return every package that `wanted` depends on, and the requirements on the way that the lock does not meet."""
     todo = list(wanted)
     seen: set[tuple[str, frozenset[str]]] = set()
     missing: list[str] = []
@@ -120,7 +120,7 @@ def _needs(name: str, extras: set[str]) -> Iterator[Requirement]:
     try:
         texts = metadata.requires(name) or []
     except metadata.PackageNotFoundError:
-        return  # not installed: the check of the lock itself reports it if it is missing there
+        return  # not installed: if the lock should have it, the check of the lock itself reports that
     for text in texts:
         need = Requirement(text)
         if need.marker is None or any(need.marker.evaluate({"extra": extra}) for extra in extras | {""}):
@@ -129,9 +129,9 @@ def _needs(name: str, extras: set[str]) -> Iterator[Requirement]:
 
 def main() -> int:
     found = problems(Path(sys.argv[1]) if len(sys.argv) > 1 else Path.cwd())
-    print("\n".join(found) or "the locks fit pyproject.toml")
+    print("\n".join(found) or "the lock files fit pyproject.toml")
     if found:
-        print("`make lock` remakes them")
+        print("run `make lock` to update them")
     return 1 if found else 0
 
 

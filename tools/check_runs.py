@@ -1,7 +1,7 @@
-"""Fail if a long run that is recorded in docs/runs is not one of this code: `python -m tools.check_runs`.
+"""Fail if a recorded long run in docs/runs is not of this code: `python -m tools.check_runs`.
 
-Plans with `resume` (see tools/ci.py) are run by hand now and then, and their record is committed. Every stage of a plan
-must have passed, at a commit that is an ancestor of this one.
+Plans with `resume` (see tools/ci.py) are run by hand now and then, and their records are committed. Every stage of a
+plan must have passed, at a commit that is an ancestor of this one.
 """
 
 import subprocess

@@ -17,7 +17,7 @@ from pathlib import Path
 PACKAGES = ((Path("src/devlet"), Path("src/devlet")), (Path("tests/support"), Path("tests")))
 UNIT = Path("tests/unit")
 
-# module, from `src/devlet` or `tests`: (test file, from the tests; why it is not tested alone)
+# module, from `src/devlet` or `tests`: (test file, from the tests; why it has no test file of its own)
 _CONTRACT = ("contract/test_store_contract.py", "it is a test suite; this runs it")
 ELSEWHERE: dict[str, tuple[str, str]] = {
     f"support/cluster_contract/{module}.py": _CONTRACT
@@ -50,7 +50,7 @@ WITHOUT_TESTS = ("__init__.py", "__main__.py")
 
 
 def problems(root: Path, elsewhere: dict[str, tuple[str, str]]) -> list[str]:
-    """One line per module without tests, and per entry of the table that is no longer true."""
+    """Return a line for each module without tests, and for each outdated entry of the table."""
     found = []
     names = set()
     for path, module in _modules(root):
@@ -58,13 +58,13 @@ def problems(root: Path, elsewhere: dict[str, tuple[str, str]]) -> list[str]:
         own = UNIT / module.parent / f"test_{module.name}"
         listed = elsewhere.get(module.as_posix())
         if listed and (root / own).is_file():
-            found.append(f"{path}: has {own}, take it out of ELSEWHERE")
+            found.append(f"{path}: has {own}: remove it from ELSEWHERE")
         elif listed and not (root / "tests" / listed[0]).is_file():
-            found.append(f"{path}: ELSEWHERE says tests/{listed[0]}, which does not exist")
+            found.append(f"{path}: ELSEWHERE names tests/{listed[0]}, which does not exist")
         elif not listed and not (root / own).is_file():
             found.append(f"{path}: no {own}")
     gone = sorted(set(elsewhere) - names)
-    return found + [f"{name}: is in ELSEWHERE but is no module that needs tests" for name in gone]
+    return found + [f"{name}: is in ELSEWHERE but is not a module that needs tests" for name in gone]
 
 
 def _modules(root: Path) -> Iterator[tuple[Path, Path]]:
@@ -86,7 +86,7 @@ def short_waits(root: Path) -> list[str]:
     found = []
     for path in sorted((root / "tests").rglob("*.py")):
         if path.is_relative_to(root / "tests/support"):
-            continue  # waits there are as long as their callers say
+            continue  # the caller determines these waits
         calls = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
         lines = sorted({(call.lineno, advice) for call in calls if (advice := _advice(call))})
         found += [f"{path.relative_to(root)}:{number}: {advice}" for number, advice in lines]
@@ -110,7 +110,7 @@ def _advice(call: ast.Call) -> str | None:
 
 
 def _is_short(seconds: float | None) -> bool:
-    """Less than a second is the wait of a test in which nothing is meant to come."""
+    """Return whether the wait is too short. Less than a second is allowed: such a test expects that nothing arrives."""
     return seconds is not None and 1 <= seconds < MINUTE
 
 

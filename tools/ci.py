@@ -1,10 +1,10 @@
 """Run the stages of a plan and print what each one took: `python -m tools.ci [--plan=FILE] [STAGE...]`.
 
-The plan is `.ci/stages.toml` unless told otherwise. The next stage runs even if a stage fails or reaches its limit.
-Results go to the plan's record, a JSON file with the last run of each stage; the table at the end shows how much longer
-a stage took than the time before. A plan with `resume` skips the stages that have passed at this commit.
-`DEVLET_CI_LIMITS=off` lifts the limits, for a machine that is busy with other things. Uses the standard library only,
-because it runs before anything is installed.
+The default plan is `.ci/stages.toml`. If a stage fails or reaches its limit, the next stage still runs. Results go to
+the plan's record, a JSON file with the last run of each stage; the table at the end shows how much longer a stage took
+than the time before. A plan with `resume` skips the stages that have passed at this commit. `DEVLET_CI_LIMITS=off`
+lifts the limits, for a machine that is busy with other things. Uses only the standard library, because it runs before
+anything is installed.
 """
 
 import argparse
@@ -81,7 +81,7 @@ def run_stage(stage: Stage, folder: Path = TIMES, *, limited: bool = True) -> Re
     try:
         outcome = _wait(process, stage.limit * 60 if limited else None)
     finally:
-        _signal(process, signal.SIGKILL)  # whatever it left running; the group's id is free only when all are gone
+        _signal(process, signal.SIGKILL)  # kill leftover processes; the group's id is free only when all are gone
     after = os.times()
     cpu = sum(getattr(after, key) - getattr(before, key) for key in ("children_user", "children_system"))
     result = Result(stage.name, outcome, round(time.monotonic() - began, 3), round(cpu, 3), stage.share * 60)
@@ -109,7 +109,7 @@ def _wait(process: subprocess.Popen[bytes], limit: float | None) -> str:
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:
     try:
         os.killpg(process.pid, number)
-    except (ProcessLookupError, PermissionError):  # all of it has ended
+    except (ProcessLookupError, PermissionError):  # the whole group has ended
         return
 
 
@@ -151,7 +151,7 @@ def read_record(file: Path) -> dict[str, Result]:
         return {each["name"]: Result(**each) for each in json.loads(file.read_text())["stages"]}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, KeyError, TypeError) as e:  # damaged, or of another version
+    except (OSError, ValueError, KeyError, TypeError) as e:  # the file is damaged, or of another version
         print(f"{file}: {e}; it is written again", file=sys.stderr)
         return {}
 

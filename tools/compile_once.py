@@ -23,7 +23,7 @@ def pytest_collection(session: pytest.Session) -> None:
         return
     part = slice(int(worker["workerid"].removeprefix("gw")), None, worker["workercount"])
     for path in sorted((ROOT / "tests").rglob("*.py"))[part]:
-        with suppress(Exception):  # whatever it is, pytest says so when it imports the file
+        with suppress(Exception):  # pytest reports any error when it imports the file
             compile_test(path, session.config)
     modules = [path for folder in ("src", "tests/support") for path in sorted((ROOT / folder).rglob("*.py"))]
     for path in modules[part]:

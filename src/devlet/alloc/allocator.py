@@ -1,7 +1,8 @@
-"""The allocator: devices of a node for some claims, or why not.
+"""The allocator: find devices of a node for some claims, or say why there are none.
 
-One allocator serves all nodes and stays: pools of a node are gathered again only when slices for it change, selectors
-are evaluated once per slice. Nothing here changes the inventory; whoever uses an answer tells the inventory.
+Keep one allocator for all nodes. It gathers the pools of a node again only when slices for that node change, and
+evaluates selectors once per slice. The allocator never changes the inventory; the caller that uses an answer updates
+the inventory.
 """
 
 from collections.abc import Sequence
@@ -32,7 +33,7 @@ LAYOUTS_MAX: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The devices of each claim, in the order of the claims; `steps` is what the search took."""
+    """The devices of each claim, in the order of the claims. `steps` counts the devices that the search tried."""
 
     node: Node
     claims: tuple[ResourceClaim, ...]
@@ -42,7 +43,7 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class NoFit:
-    """It does not fit on this node. If `is_exhausted` the search was given up, so it may fit all the same."""
+    """The claims do not fit on this node. With `is_exhausted` the search was given up, so they may fit after all."""
 
     reason: str = ""
     is_exhausted: bool = False
@@ -54,9 +55,10 @@ Outcome = Fit | NoFit
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Claims that were read, to be asked for on many nodes. `error` is why no node can have them, once it is reached.
+    """Claims that were read once, to be allocated on many nodes.
 
-    `single` is the only request, if all there is is one plain request: such claims need no search.
+    `error` says why they cannot be allocated on any node; it is raised when a search would reach it. `single` is set if
+    the claims consist of one plain request: such claims need no search.
     """
 
     claims: tuple[ResourceClaim, ...]
@@ -66,7 +68,10 @@ class Wanted:
 
 
 class Allocator:
-    """`Rules.reference()` makes every answer the reference's. One thread at a time: what is found out is remembered."""
+    """Allocates devices. With `Rules.reference()` every answer equals the reference's.
+
+    Not thread-safe: results are cached between calls.
+    """
 
     def __init__(self, inventory: Inventory, features: Features = ALL_FEATURES, rules: Rules = Rules()) -> None:
         self.inventory = inventory
@@ -78,7 +83,8 @@ class Allocator:
         self._layouts: dict[NodeName, Layout] = {}
 
     def read(self, claims: Sequence[ResourceClaim]) -> Wanted:
-        """Read claims once. What is wrong with them is raised when they are asked for, after what comes first."""
+        """Read claims once. An invalid claim raises its error later, on allocation, after the errors that the reference
+        reports first."""
         requests: list[tuple[Request, ...]] = []
         error: InvalidInput | None = None
         for claim in claims:
@@ -94,7 +100,8 @@ class Allocator:
         return Wanted(tuple(claims), tuple(requests), error, None if error else _single(claims, requests))
 
     def allocate(self, node: Node, claims: Sequence[ResourceClaim], limits: Limits = Limits()) -> Outcome:
-        """Devices for all claims at once. Raises InvalidInput if the claims cannot be allocated on any node."""
+        """Allocate devices for all claims at once. Raises InvalidInput if the claims cannot be allocated on any
+        node."""
         return self.allocate_wanted(node, self.read(claims), limits)
 
     def allocate_wanted(self, node: Node, wanted: Wanted, limits: Limits = Limits()) -> Outcome:
@@ -113,7 +120,7 @@ class Allocator:
         return NoFit(steps=search.steps)
 
     def search(self, node: Node, wanted: Wanted, limits: Limits = Limits(), *, cut: bool = True) -> Search:
-        """The search for devices, not begun. Raises InvalidInput if the claims cannot be allocated on any node."""
+        """Return a search that has not started. Raises InvalidInput if the claims cannot be allocated on any node."""
         self.selectors.give_up = limits.give_up
         layout = self.layout(node)
         steps: list[list[list[Step]]] = []
@@ -121,18 +128,19 @@ class Allocator:
         for i, (claim, requests) in enumerate(zip(wanted.claims, wanted.requests, strict=False)):
             steps.append(self._candidates.steps(i, claim, requests, layout, limits.give_up))
             if wanted.error and i == len(wanted.requests) - 1:
-                raise wanted.error.with_traceback(None)  # it is raised for each node, and would remember each
+                # the error is raised once per node; without this it would collect the traceback of each
+                raise wanted.error.with_traceback(None)
             _check_count(claim, steps[-1])
             constraints.append(self._constraints(claim))
         return Search(steps, constraints, layout.by_key, self.features, self.rules, limits, cut=cut)
 
     def layout(self, node: Node) -> Layout:
-        """The node's pools. A node that was updated is another object, and looked at anew."""
+        """Return the pools of the node. An updated node is a new object, so its pools are gathered again."""
         layout = self._layouts.get(node.name)
         if layout is None or layout.node is not node or layout.revision < self.inventory.revisions.of(node.name):
             pools = gather(self.inventory, node, self.features, self.rules)
             if len(self._layouts) >= LAYOUTS_MAX:
-                self._layouts.clear()  # nodes that are gone are among them
+                self._layouts.clear()  # this also drops nodes that no longer exist
             layout = self._layouts[node.name] = Layout(node, pools, self.inventory.revisions.now)
         return layout
 

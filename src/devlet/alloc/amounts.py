@@ -1,6 +1,7 @@
-"""How much of a device's capacity a request takes, by the policy of each capacity.
+"""How much of a device's capacity a request takes, according to the policy of each capacity.
 
-Amounts apply to every device: to one that is not shared as a minimum, to a shared one as what is consumed.
+For a device that cannot be shared an amount is the required minimum. For a shared device it is what the request
+consumes.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ __all__ = ["Amount", "amounts"]
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """`consumed` of the capacity `name`, of which there is `limit`, in units of 10⁻⁹."""
+    """The amount `consumed` of the capacity `name`, which has `limit` in total; both in units of 10⁻⁹."""
 
     name: str
     consumed: Quantity
@@ -24,10 +25,10 @@ class Amount:
 def amounts(
     device: Device, requests: Mapping[str, Quantity], driver: str, *, strict: bool = True
 ) -> tuple[Amount, ...] | str:
-    """What each capacity of the device gives, or why the device cannot be used.
+    """Return what the request takes of each capacity, or why the device cannot be used.
 
-    If `strict`, the names of requests may carry the driver's domain, as those of attributes may, and nothing that is
-    negative is given. A policy that makes no sense allows nothing: the device cannot be used, the others can.
+    With `strict`, requests may name a capacity with the driver's domain, as they may for attributes, and negative
+    amounts are rejected. A contradictory policy excludes only its own device.
     """
     wanted = dict(requests)
     for name in requests:
@@ -54,13 +55,13 @@ def _other_spelling(name: str, driver: str) -> str:
 
 
 def _has_bad_step(policy: CapacityRequestPolicy | None) -> bool:
-    """Zero passes the reference's validation; there it ends the process."""
+    """Return whether the policy has a step of zero. It passes the reference's validation, but crashes its allocator."""
     step = policy.valid_range.step if policy and policy.valid_range else None
     return step is not None and Quantity.parse(step).as_int() <= 0
 
 
 def consumed(capacity: DeviceCapacity, requested: Quantity | None) -> Quantity:
-    """The amount that is taken for a request of so much, or for none."""
+    """Return the amount that a request consumes; `requested` is None if the request does not name the capacity."""
     policy = capacity.request_policy
     if requested is None:
         return Quantity.parse(capacity.value if policy is None or policy.default is None else policy.default)
@@ -86,7 +87,7 @@ def _in_range(requested: Quantity, valid: CapacityRange) -> Quantity:
 
 
 def violation(amount: Quantity, policy: CapacityRequestPolicy | None) -> str:
-    """Why a policy forbids the amount, or nothing. The default itself is always allowed."""
+    """Return why the policy forbids the amount, or an empty string. The default itself is always allowed."""
     if policy is None:
         return ""
     if policy.default is not None:

@@ -1,4 +1,5 @@
-"""Can so many devices be had at all? A necessary condition that ignores everything but who may have what."""
+"""A quick test of whether enough devices exist. It is necessary but not sufficient: it ignores constraints and
+counters."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import pairwise
@@ -7,9 +8,9 @@ __all__ = ["can_suffice"]
 
 
 def can_suffice(wanted: Sequence[tuple[int, frozenset[Hashable]]], supply: Mapping[Hashable, int]) -> bool:
-    """Whether every wish, a number and the kinds of devices it may be met with, can be met from the supply at once.
+    """Return whether the supply can meet all wishes at once. A wish is a number of devices and the kinds that qualify.
 
-    A maximum flow from wishes to kinds, found by augmenting paths; both are few.
+    This is a maximum flow from wishes to kinds, found with augmenting paths. There are few of both.
     """
     given: dict[tuple[int, Hashable], int] = {}
     left = dict(supply)
@@ -38,7 +39,7 @@ def _meet(
 
 
 def _released(path: list[tuple[int, Hashable]]) -> list[tuple[int, Hashable]]:
-    """What other wishes give back along a path: each of them had the kind that the one before it takes."""
+    """Return the kinds that other wishes give up along a path: each wish had the kind that the wish before it takes."""
     return [(later[0], earlier[1]) for earlier, later in pairwise(path)]
 
 
@@ -48,7 +49,7 @@ def _path(
     given: Mapping[tuple[int, Hashable], int],
     left: Mapping[Hashable, int],
 ) -> list[tuple[int, Hashable]] | None:
-    """Breadth first from a wish to a kind with something left; each step is a wish that takes a kind."""
+    """Search breadth first for a path from a wish to a kind with devices left. In each step a wish takes a kind."""
     paths: list[list[tuple[int, Hashable]]] = [[]]
     seen: set[Hashable] = set()
     for path in paths:

@@ -1,4 +1,4 @@
-"""Which devices of a node may be given to a request, in the order in which they are tried."""
+"""The devices of a node that a request may get, in the order in which the search tries them."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -32,7 +32,7 @@ class Candidates:
         layout: Layout,
         give_up: Callable[[], bool] | None = None,
     ) -> list[list[Step]]:
-        """The steps of each request of claim number `index`. Raises Interrupted."""
+        """Return the steps of each request of the claim with this index. Raises Interrupted."""
         self._evaluate(requests, layout, give_up)
         return [
             [self._step(index, position, claim, request, wanted, layout) for wanted in request.alternatives]
@@ -40,7 +40,7 @@ class Candidates:
         ]
 
     def _evaluate(self, requests: Sequence[Request], layout: Layout, give_up: Callable[[], bool] | None) -> None:
-        """All selectors on all slices of the node, so that the answers are known below."""
+        """Evaluate all selectors on all slices of the node, so that later lookups find the results."""
         for request in requests:
             for wanted in request.alternatives:
                 new = [slice.entry for slice in layout.slices if wanted.selectors not in slice.entry.matches]
@@ -59,7 +59,7 @@ class Candidates:
         return step
 
     def _take_any(self, step: Step, claim: ResourceClaim, layout: Layout) -> None:
-        """Candidates that could be given, and those whose selectors fail."""
+        """Collect the devices that the request could get, and those whose selectors fail."""
         wanted = step.alternative
         for slice in layout.slices:
             entry = slice.entry
@@ -70,7 +70,7 @@ class Candidates:
             usable = free & slice.reachable
             failing = 0 if self._rules.errors_do_not_match else match.failing & free  # evaluated before it is reached
             if entry.tainted & usable and self._features.device_taints:
-                usable &= ~self._untolerated(entry, wanted)  # evaluated all the same, so failures stay
+                usable &= ~self._untolerated(entry, wanted)  # also evaluated, so its failures stay
             step.candidates += entry.chosen(match.matching & usable | failing)
             if failing:
                 self._note_failures(step, claim, entry.chosen(failing), match.failures)
@@ -88,7 +88,7 @@ class Candidates:
             step.failures[device] = failure_text(step.alternative, claim, failures[device.bit])
 
     def _take_all(self, step: Step, claim: ResourceClaim, layout: Layout) -> None:
-        """All devices that match and have enough capacity; an error if that cannot be told."""
+        """Collect all matching devices with enough capacity. If that cannot be determined, record an error."""
         for pool in layout.pools:
             if pool.problem and (not self._rules.only_matching_pools or self._might_match(pool, step.alternative)):
                 state = "being updated" if pool.is_incomplete else "invalid"
@@ -123,7 +123,7 @@ class Candidates:
         )
 
     def _might_match(self, pool: Pool, wanted: Alternative) -> bool:
-        """Whether a slice of a broken pool, as far as it is known, has a device that would match."""
+        """Return whether a slice of an unusable pool, as far as it is known, has a device that would match."""
         return any(
             match.matching or match.failing
             for match in (self._selectors.match(e, wanted.selectors) for e in self._inventory.slices_of(pool.key))
@@ -131,6 +131,6 @@ class Candidates:
 
 
 def failure_text(wanted: Alternative, claim: ResourceClaim, failure: SelectorFailure) -> str:
-    """As in messages: whose selector it is, and what CEL says."""
+    """Describe a failed selector as the reference does: whose selector it is, and the CEL error."""
     whose = f"class {wanted.device_class.name}" if failure.of_class else f"claim {claim_name(claim)}"
     return f"{whose}: selector #{failure.index}: {failure.text}"

@@ -1,7 +1,7 @@
-"""Cases of selectors: an expression, a device and the features that are on, answered as the reference answers them.
+"""Test cases for selectors: an expression, a device and the enabled features, with the reference's answer.
 
-The format is the one in which the reference's answers are recorded. An answer leaves out what it has no value for:
-what does not compile has no cost.
+The format is the one in which the reference's answers are recorded. An answer omits fields that have no value: an
+expression that does not compile has no cost.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,8 @@ NEW, STORED = "new", "stored"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`stored`: the expression was accepted once, so that gates do not count. `shares` and `lists` are those gates."""
+    """One case. `stored` says that the expression was accepted earlier, so gates do not apply. `shares` and `lists` are
+    those gates."""
 
     id: str
     expression: str
@@ -37,7 +38,7 @@ class Case:
 
 
 def read_case(document: Any, index: int = 0) -> Case:
-    """Raises InvalidInput that names the case, by its place if it has no id."""
+    """Parse a case. Raises InvalidInput that names the case by its id, or by its index if it has none."""
     if not isinstance(document, dict):
         raise InvalidInput(f"case #{index}: expected an object with id, expression and device")
     name = f"case {document['id']!r}" if document.get("id") else f"case #{index}"
@@ -56,7 +57,7 @@ def read_case(document: Any, index: int = 0) -> Case:
 
 
 def read_device(document: Document, name: str) -> DeviceInput:
-    """A device with its driver. Raises InvalidInput that begins with the name."""
+    """Parse a device with its driver. Raises InvalidInput whose text begins with the name."""
     try:
         return DeviceInput(_member(document, "driver", str, name, ""), msgspec.convert(document, Device))
     except (msgspec.ValidationError, InvalidInput) as e:
@@ -77,7 +78,8 @@ _WORDS = {str: "text", dict: "JSON object", bool: "bool"}
 
 
 def answer_case(case: Case, give_up: Callable[[], bool] | None = None) -> Document:
-    """The result and, where the expression compiles, its costs. An evaluation that is given up is a run-time error."""
+    """Return the result and, if the expression compiles, its costs. An evaluation that is given up counts as a run-time
+    error."""
     environment = device_environment(stored=case.stored, shares=case.shares, lists=case.lists)
     try:
         program = compile_selector(case.expression, environment, lists=case.lists)
@@ -98,7 +100,7 @@ def answer_case(case: Case, give_up: Callable[[], bool] | None = None) -> Docume
 def evaluated(
     program: Program, device: DeviceInput, *, lists: bool = True, give_up: Callable[[], bool] | None = None
 ) -> tuple[bool | CelError, int]:
-    """Result and actual cost. A device that no expression can see costs nothing."""
+    """Return the result and the actual cost. A device that cannot be converted to CEL costs nothing."""
     if problem := device.problem_with(lists):
         return problem, 0
     evaluation = program.evaluate({"device": device}, give_up=give_up)

@@ -1,8 +1,8 @@
-"""Constraints of a claim: devices must have one attribute in common, or must all differ in it.
+"""Constraints of a claim: devices must share a value of an attribute, or must all have different values.
 
-An attribute is the set of its values, a scalar a set of one; each value carries its type, so 1 and "1" differ. Devices
-are added and removed last in, first out. Two rules are the reference's own and depend on what was tried before:
-they are here so that its answers can be reproduced.
+An attribute is treated as a set of values; a scalar is a set of one. Each value carries its type, so 1 and "1" differ.
+Devices are added and removed last in, first out. The two `Reference…` constraints depend on which devices were tried
+before; they exist to reproduce the reference's answers.
 """
 
 from collections.abc import Hashable, Iterable
@@ -19,11 +19,12 @@ ATTRIBUTES_MAX: Final = 64
 
 
 def attribute_values(entry: DeviceEntry, name: str, *, lists: bool) -> Values | None:
-    """The values of an attribute with its full name; None if the device has none. Unknown types have no values."""
+    """Return the values of an attribute by its full name, or None if the device does not have it. Unknown types have no
+    values."""
     key = (name, lists)
     if key not in entry.attributes:
         if len(entry.attributes) >= ATTRIBUTES_MAX:
-            entry.attributes.clear()  # names come from claims, so anybody can ask for many
+            entry.attributes.clear()  # names come from claims, so the cache must not grow without limit
         entry.attributes[key] = _look_up(entry, name, lists)
     return entry.attributes[key]
 
@@ -62,12 +63,12 @@ class Constraint(Protocol):
     def remove(self, entry: DeviceEntry, request: str) -> None: ...
     def state(self) -> Hashable: ...
     def reset(self, state: Any) -> None:
-        """Go to a state that was seen before; only for constraints whose state depends on what was tried."""
+        """Return to an earlier state. Only constraints whose state depends on earlier attempts need this."""
 
     def values(self, entry: DeviceEntry) -> Values | None: ...
     def restores(self, entries: Iterable[DeviceEntry], largest: int) -> bool:
-        """Whether removing a device always restores the state before it was added, if only these devices are added
-        and no request wants more than `largest`."""
+        """Return whether removing a device always restores the state before it was added, provided that only these
+        devices are added and no request wants more than `largest`."""
 
 
 class _Attribute:
@@ -77,21 +78,21 @@ class _Attribute:
         self.lists = lists
 
     def covers(self, request: str, full_name: str) -> bool:
-        """Whether devices of the request, or of one of its alternatives, count."""
+        """Return whether the constraint applies to devices of the request, or of one of its alternatives."""
         return not self.requests or request in self.requests or full_name in self.requests
 
     def restores(self, _entries: Iterable[DeviceEntry], _largest: int) -> bool:
         return True
 
     def reset(self, _state: Any) -> None:
-        """Nothing to do: removing a device was enough."""
+        """Do nothing: removing a device already restored the state."""
 
     def values(self, entry: DeviceEntry) -> Values | None:
         return attribute_values(entry, self.attribute, lists=self.lists)
 
 
 class Match(_Attribute):
-    """All devices have a value in common."""
+    """Requires that all devices have a value in common."""
 
     def __init__(self, attribute: str, requests: frozenset[str], lists: bool) -> None:
         super().__init__(attribute, requests, lists)
@@ -113,7 +114,7 @@ class Match(_Attribute):
 
 
 class Distinct(_Attribute):
-    """No two devices have a value in common."""
+    """Requires that no two devices have a value in common."""
 
     def __init__(self, attribute: str, requests: frozenset[str], lists: bool) -> None:
         super().__init__(attribute, requests, lists)
@@ -134,7 +135,7 @@ class Distinct(_Attribute):
 
 
 class ReferenceMatch(_Attribute):
-    """Like Match, but what the intersection lost stays lost when a device is removed."""
+    """Like Match, except that values which the intersection lost stay lost when a device is removed."""
 
     def __init__(self, attribute: str, requests: frozenset[str], lists: bool) -> None:
         super().__init__(attribute, requests, lists)
@@ -204,7 +205,7 @@ class ReferenceDistinct(_Attribute):
 
 
 def make_constraint(constraint: DeviceConstraint, *, exact: bool, lists: bool) -> Constraint | None:
-    """None if it is of a kind that is not known."""
+    """Return the constraint, or None if its kind is unknown."""
     requests = frozenset(constraint.requests)
     if constraint.match_attribute is not None:
         return (Match if exact else ReferenceMatch)(constraint.match_attribute, requests, lists)

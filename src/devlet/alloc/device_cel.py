@@ -1,6 +1,7 @@
 """A device as CEL sees it: the variable `device` with driver, attributes, capacity and allowMultipleAllocations.
 
-Names without a domain belong to the driver's domain. An unknown domain is an empty map, an unknown name in it an error.
+Names without a domain belong to the driver's domain. An unknown domain is an empty map; looking up an unknown name in
+it is an error.
 """
 
 from functools import lru_cache
@@ -26,7 +27,7 @@ FIRST_RELEASE: Final = (1, 31)
 SHARES_SINCE: Final = 34
 LISTS_SINCE: Final = 36
 
-# What validation allows: lengths of domains, names and attributes, entries of a map, values of a list.
+# Limits set by validation: lengths of domains, names and attributes, entries of a map, values of a list.
 DOMAIN_MAX: Final = 63
 ID_MAX: Final = 32
 ATTRIBUTE_MAX: Final = 64
@@ -35,7 +36,7 @@ VALUES_MAX: Final = 48
 
 
 class _Domains(dict[str, dict[str, Any]]):
-    """Maps of a device by domain: any domain can be looked up, but only real ones are there."""
+    """A device's maps by domain. Any domain can be looked up, but only the existing ones are listed."""
 
     __slots__ = ()
 
@@ -44,7 +45,7 @@ class _Domains(dict[str, dict[str, Any]]):
 
 
 class DeviceInput:
-    """The value of `device`. A `problem` means that it cannot be given to any expression."""
+    """The value of `device`. If `problem` is set, the device cannot be passed to any expression."""
 
     __slots__ = ("allow_multiple_allocations", "attributes", "capacity", "driver", "list_problem", "problem")
 
@@ -70,7 +71,8 @@ class DeviceInput:
             self._put(self.capacity, name, amounts.read(str(capacity.value)))
 
     def _put(self, domains: _Domains, name: str, value: Any) -> None:
-        """Of the two spellings of a name in the driver's domain, the one with the domain wins."""
+        """Add a value. If a name of the driver's domain is spelled with and without it, the spelling with the domain
+        wins."""
         domain, id = split(name, self.driver)
         values = domains.setdefault(domain, {})
         if "/" in name:
@@ -79,12 +81,12 @@ class DeviceInput:
             values.setdefault(id, value)
 
     def problem_with(self, lists: bool) -> CelError | None:
-        """Why no expression can see it; lists are a problem where their gate is off."""
+        """Return why the device cannot be passed to an expression. Lists are such a problem while their gate is off."""
         return self.problem or (None if lists else self.list_problem)
 
 
 def split(name: str, driver: str) -> tuple[str, str]:
-    """Domain and name of a qualified name. There are few of them: one object each, for all devices."""
+    """Return domain and name of a qualified name. There are few names, so all devices share the strings."""
     domain, slash, id = name.partition("/")
     return (intern(domain), intern(id)) if slash else (driver, intern(name))
 
@@ -109,10 +111,11 @@ def _value(name: str, attribute: DeviceAttribute) -> Any:
 def device_environment(
     version: tuple[int, int] = RELEASE, *, stored: bool = True, shares: bool = True, lists: bool = True
 ) -> Environment:
-    """What a selector may say in a release. `shares` and `lists` are the gates of consumable capacity and of lists.
+    """Return the environment of selectors in a release. `shares` and `lists` are the gates of consumable capacity and
+    of list attributes.
 
-    Stored expressions may use all that the release has. New ones must be understood by the release before it too, or
-    a downgrade would break them; only what has a gate that is on is there at once.
+    Stored expressions may use everything that the release has. New expressions must also compile in the previous
+    release, or a downgrade would break them; only features behind an enabled gate are available at once.
     """
     minor = version[1]
     lists_known = minor >= LISTS_SINCE and (stored or lists)
@@ -135,7 +138,7 @@ def _fields(shares: bool, lists: bool) -> dict[str, ObjectField]:
     return fields | ({"allowMultipleAllocations": ObjectField(BOOL, "allow_multiple_allocations")} if shares else {})
 
 
-# By the steps of a path; the empty step is the size of the thing itself. "*" is any name of an attribute.
+# By the steps of a path. The empty step is the size of the value itself; "*" stands for any attribute name.
 _ATTRIBUTES: Final[dict[str, Any]] = {
     "": ENTRIES_MAX,
     "@keys": {"": DOMAIN_MAX},
@@ -164,5 +167,5 @@ def _sizes(path: tuple[str, ...]) -> Range | None:
 
 
 def result_types(lists: bool) -> frozenset[Type]:
-    """What a selector may evaluate to, as far as it is known before."""
+    """Return the types that a selector may evaluate to, as far as they are known statically."""
     return frozenset({BOOL, ANY, DYN} if lists else {BOOL, ANY})

@@ -1,8 +1,9 @@
-"""What there is and who has it: slices, classes and claims, indexed once and kept up to date.
+"""What exists and what is allocated: slices, classes and claims, indexed once and kept up to date.
 
-Everything that is asked for each pod and node is prepared here: devices of a slice in order, which of them are taken
-(a bit each), what is consumed of shared ones, pools, and the results of selectors. Whoever owns the inventory tells it
-what changed; a slice is never changed but replaced, so what is remembered about it is right as long as it lives.
+The inventory precomputes everything that is needed per pod and node: the devices of a slice in order, which of them are
+taken (one bit each), what is consumed of shared devices, pools, and selector results. The owner of the inventory
+reports changes to it. A slice is never modified, only replaced, so anything cached for it stays valid as long as the
+slice exists.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,11 +28,12 @@ Counters = tuple[tuple[tuple[str, str], int], ...]
 Values = frozenset[tuple[str, object]]
 K = TypeVar("K")
 
-PARTS_MAX: Final = 64  # a pool of more slices is taken to be for all nodes
+PARTS_MAX: Final = 64  # a pool of more slices is assumed to be for all nodes
 
 
 class DeviceEntry:
-    """A device as the search sees it. `consumed` is what claims hold of it, None if no share is known with amounts."""
+    """A device as the search sees it. `consumed` is what claims hold of it; None if no share with known amounts
+    exists."""
 
     __slots__ = (
         "attributes",
@@ -54,7 +56,8 @@ class DeviceEntry:
         self.identity = identity
         self.shareable = bool(device.allow_multiple_allocations)
         self.counters = _counters(device)
-        self.is_simple = not self.shareable and _is_simple(device)  # its capacity is no matter unless asked for
+        # the device's own capacity matters only if a request asks for it
+        self.is_simple = not self.shareable and _is_simple(device)
         self.consumed: dict[str, int] | None = None
         self.shares = 0
         self.attributes: dict[tuple[str, bool], Values | None] = {}
@@ -62,12 +65,12 @@ class DeviceEntry:
 
     @property
     def is_taken(self) -> bool:
-        """By a claim that has it for itself."""
+        """Return whether a claim has the device exclusively."""
         return bool(self.slice.taken >> self.bit & 1)
 
     @property
     def is_allocated(self) -> bool:
-        """By any claim, alone or in part."""
+        """Return whether any claim has the device, exclusively or as a share."""
         return self.is_taken or self.shares > 0 or self.consumed is not None
 
     def __repr__(self) -> str:
@@ -83,9 +86,9 @@ def _counters(device: Device) -> Counters:
 
 
 class SliceEntry:
-    """A slice with its devices; `taken` has a bit for each device that a claim has for itself.
+    """A slice with its devices. `taken` has a bit for each device that a claim has exclusively.
 
-    `leftovers` has one for each device that is not shared, but claims have shares of it from the time when it was.
+    `leftovers` has a bit for each device that is no longer shared but of which claims still hold shares.
     """
 
     __slots__ = ("_is_plain", "bindings", "devices", "leftovers", "matches", "slice", "tainted", "taken")
@@ -105,7 +108,7 @@ class SliceEntry:
 
     @property
     def is_plain(self) -> bool:
-        """Whether a device of it is either free or not, with nothing else to look at."""
+        """Return whether its devices are either free or not, with nothing else to check."""
         return self._is_plain and not self.leftovers
 
     @property
@@ -118,7 +121,7 @@ class SliceEntry:
 
     @property
     def is_local(self) -> bool:
-        """Of one node alone. Counters are for all who have devices of the pool."""
+        """Return whether the slice is for a single node. Counters serve all nodes with devices of the pool."""
         return bool(self.slice.spec.node_name) and not self.slice.spec.shared_counters
 
     @property
@@ -130,7 +133,7 @@ class SliceEntry:
         return self.slice.spec.pool.resource_slice_count
 
     def chosen(self, mask: int) -> list[DeviceEntry]:
-        """The devices whose bits are set, in order."""
+        """Return the devices whose bits are set, in order."""
         devices = self.devices
         if mask == (1 << len(devices)) - 1:
             return list(devices)
@@ -161,15 +164,19 @@ class Holder:
 
 @dataclass(slots=True)
 class _Held:
-    """What claims have of one device. There should be one exclusive holder; a list tells when there are two."""
+    """What claims have of one device. There should be one exclusive holder; the list can represent a conflict of
+    two."""
 
     exclusive: list[Holder] = field(default_factory=list)
     shares: list[Holder] = field(default_factory=list)
 
 
 class Inventory:
-    """`revisions` are those of slices, `releases` counts claims that gave back what they had: so that whoever derived
-    something from them can tell."""
+    """Slices, classes and claims.
+
+    `revisions` are those of slices. `releases` counts claims that gave up their devices. Both tell callers when a
+    derived value is out of date.
+    """
 
     def __init__(self, slices: Iterable[ResourceSlice] = (), classes: Iterable[DeviceClass] = ()) -> None:
         self._slices: dict[str, SliceEntry] = {}
@@ -192,7 +199,7 @@ class Inventory:
     # Slices
 
     def put_slice(self, slice: ResourceSlice) -> None:
-        """Add a slice, or replace the one of that name. Raises InvalidInput, and then nothing has changed."""
+        """Add a slice, or replace the slice of that name. If it raises InvalidInput, nothing has changed."""
         entry = SliceEntry(slice)
         self.remove_slice(slice.metadata.name)
         name, spec = entry.name, slice.spec
@@ -227,7 +234,7 @@ class Inventory:
             del self.pool_revisions[entry.pool]
 
     def _changed(self, entry: SliceEntry) -> None:
-        """For all nodes that have a part of the pool: whether it is complete is the same for all of them."""
+        """Note a change for all nodes that have a part of the pool, because they share its completeness."""
         self._touch(entry.pool)
         parts = (entry, *self.slices_of(entry.pool))
         is_local = len(parts) <= PARTS_MAX and all(part.is_local for part in parts)
@@ -241,7 +248,7 @@ class Inventory:
         return iter(self._slices.values())
 
     def slices_for(self, node: NodeName) -> Iterator[SliceEntry]:
-        """Those of the node, then those that are not of one node alone."""
+        """Yield the slices of the node, then the slices that are not for a single node."""
         yield from self._local.get(node, {}).values()
         yield from self._shared.values()
 
@@ -249,7 +256,7 @@ class Inventory:
         return self._pools.get(pool, {}).values()
 
     def find(self, identity: DeviceIdentity) -> list[DeviceEntry]:
-        """Entries of a device: usually one, more while a pool is being replaced."""
+        """Return the entries of a device: usually one, or more while a pool is being replaced."""
         return self._where.get(identity, [])
 
     # Classes
@@ -267,14 +274,14 @@ class Inventory:
     # Claims
 
     def hold(self, claim: ResourceClaim) -> None:
-        """Note what a claim has; a claim that was noted before is replaced.
+        """Record what a claim holds, replacing an earlier record of the claim.
 
-        Raises InvalidInput if an amount cannot be read, and then nothing has changed.
+        If an amount cannot be parsed, InvalidInput is raised and nothing has changed.
         """
         self.hold_devices(claim.metadata.namespace, claim.metadata.name, claim.results)
 
     def hold_devices(self, namespace: str, name: str, results: Sequence[DeviceResult]) -> None:
-        """The same before it is written into the claim."""
+        """Record devices before they are written into the claim."""
         _check_consumed(namespace, name, results)
         self.release(namespace, name)
         if not results:
@@ -288,7 +295,7 @@ class Inventory:
                 self._refresh(identity)
 
     def release(self, namespace: str, name: str) -> None:
-        """Forget what a claim has."""
+        """Forget what a claim holds."""
         results = self._claims.pop((namespace, name), ())
         self.releases += bool(results)
         for result in results:
@@ -300,11 +307,11 @@ class Inventory:
                 self._refresh(result.identity)
 
     def has(self, namespace: str, claim: str) -> bool:
-        """Whether it is known what the claim has."""
+        """Return whether it is known what the claim holds."""
         return (namespace, claim) in self._claims
 
     def holders(self, identity: DeviceIdentity) -> tuple[Holder, ...]:
-        """Who has the device or a share of it; administrators are not counted."""
+        """Return the claims that have the device or a share of it, except those with admin access."""
         held = self._held.get(identity)
         return (*held.exclusive, *held.shares) if held else ()
 
@@ -333,7 +340,7 @@ def _check_consumed(namespace: str, claim: str, results: Sequence[DeviceResult])
                 Quantity.parse(amount)
             except InvalidInput as e:
                 where = f"claim {namespace}/{claim}, device {result.identity}, consumed capacity {name}"
-                raise InvalidInput(f"{where}: {amount!r} is no quantity: {e}") from e
+                raise InvalidInput(f"{where}: {amount!r} is not a quantity: {e}") from e
 
 
 def _apply(entry: DeviceEntry, held: _Held) -> None:

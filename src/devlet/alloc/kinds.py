@@ -1,4 +1,4 @@
-"""Devices that are alike in everything that the search looks at, so that one can stand for the other."""
+"""Devices that are equal in everything that the search examines, so that one can replace the other."""
 
 from collections.abc import Hashable, Sequence
 
@@ -12,7 +12,7 @@ __all__ = ["find_kinds"]
 def find_kinds(
     requests: Sequence[Sequence[Sequence[Step]]], constraints: Sequence[Sequence[Constraint]]
 ) -> dict[DeviceEntry, int]:
-    """A number for each candidate; two candidates have the same one if they are alike."""
+    """Number the candidates so that two candidates have the same number if they are interchangeable."""
     steps = [step for claim in requests for alternatives in claim for step in alternatives]
     for_steps: dict[DeviceEntry, int] = {}
     for i, step in enumerate(steps):

@@ -1,4 +1,4 @@
-"""A node as the allocator sees it: its pools, as of a revision of the slices."""
+"""A node as the allocator sees it: its pools, at a revision of the slices."""
 
 from functools import cached_property
 
@@ -10,7 +10,7 @@ __all__ = ["Layout"]
 
 
 class Layout:
-    """`slices` are those whose devices can be used, in order."""
+    """The pools of a node. `slices` are those with usable devices, in order."""
 
     def __init__(self, node: Node, pools: list[Pool], revision: int) -> None:
         self.node = node

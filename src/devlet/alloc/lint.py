@@ -1,6 +1,7 @@
-"""What is wrong, or will be, with a selector: as an API server sees it, and as the devices that there are show it.
+"""Problems of a selector, as an API server would report them and as the published devices show them.
 
-Errors are what a server refuses or what cannot work at all. Warnings depend on the devices: another fleet may be fine.
+Errors are selectors that a server rejects or that can never match. Warnings depend on the devices: the selector may be
+fine in another cluster.
 """
 
 from collections import Counter
@@ -26,14 +27,14 @@ from devlet.errors import InvalidSelector
 __all__ = ["Finding", "Results", "Severity", "compile_findings", "hint_for", "lint", "results_of"]
 
 _CLOSE: Final = 0.5
-"""Of the limit: what costs more is worth a note."""
+"""Fraction of the cost limit above which a selector gets a note."""
 
 _EQUALITY: Final = {"_==_": "==", "_!=_": "!="}
 
 _HINTS: Final = (
-    ("undeclared reference to 'attributes'", 'since 1.31 it is device.attributes["DOMAIN"].NAME'),
-    ("undeclared reference to 'capacity'", 'it is device.capacity["DOMAIN"].NAME'),
-    ("undeclared reference to 'driver'", "it is device.driver"),
+    ("undeclared reference to 'attributes'", 'since 1.31 use device.attributes["DOMAIN"].NAME'),
+    ("undeclared reference to 'capacity'", 'use device.capacity["DOMAIN"].NAME'),
+    ("undeclared reference to 'driver'", "use device.driver"),
     ("invalid argument to has() macro", 'a domain is tested with "DOMAIN" in device.attributes'),
     (
         "overload for '_>_' applied to '(kubernetes.Quantity",
@@ -43,9 +44,9 @@ _HINTS: Final = (
     ("overload for '_>=_' applied to '(kubernetes.Quantity", 'write a.compareTo(quantity("1Gi")) >= 0'),
     ("overload for '_<=_' applied to '(kubernetes.Quantity", 'write a.compareTo(quantity("1Gi")) <= 0'),
     ("overload for '_==_' applied to '(kubernetes.Quantity, string)", 'compare with quantity("1Gi"), not with a text'),
-    ("overload for 'sign' applied to 'kubernetes.Quantity.()", "sign is no method: write sign(q)"),
-    ("undefined field 'attribute'", "it is device.attributes"),
-    ("undefined field 'capacities'", "it is device.capacity"),
+    ("overload for 'sign' applied to 'kubernetes.Quantity.()", "sign is not a method: write sign(q)"),
+    ("undefined field 'attribute'", "use device.attributes"),
+    ("undefined field 'capacities'", "use device.capacity"),
 )
 
 
@@ -57,7 +58,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`rule` is a short name for it; line and column count from 1."""
+    """A problem. `rule` is its short name; line and column count from 1."""
 
     severity: Severity
     rule: str
@@ -68,7 +69,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Of one expression on many devices; `unfinished` is how many were not looked at because time was up."""
+    """Results of one expression on many devices. `unfinished` counts the devices that were not evaluated within the
+    time limit."""
 
     values: Sequence[bool | CelError]
     unfinished: int = 0
@@ -91,7 +93,8 @@ def lint(
     published: Published | None = None,
     give_up: Callable[[], bool] | None = None,
 ) -> list[Finding]:
-    """In the order of the text. `devices` are those that may be asked, `published` what all devices have."""
+    """Return the findings in the order of the text. `devices` are those to evaluate, `published` is what all devices
+    have."""
     try:
         program = compile_selector(expression, environment, lists=lists)
     except InvalidSelector as e:
@@ -111,7 +114,8 @@ def results_of(
     lists: bool = True,
     give_up: Callable[[], bool] | None = None,
 ) -> Results:
-    """What costs little is computed for all devices at once, all else one by one until time is up."""
+    """Evaluate the expression on all devices: cheap expressions at once, others one device at a time until time is
+    up."""
     if program.is_generated:
         results = program.matches(devices)
         pairs = zip(devices, results, strict=True)
@@ -125,7 +129,7 @@ def results_of(
 
 
 def compile_findings(expression: str, error: InvalidSelector) -> list[Finding]:
-    """One for each issue of the compiler."""
+    """Return a finding for each issue of the compiler."""
     cause = error.__cause__
     if not isinstance(cause, CompileError):
         return [Finding(Severity.ERROR, "compile", str(error))]
@@ -139,7 +143,7 @@ def compile_findings(expression: str, error: InvalidSelector) -> list[Finding]:
 
 
 def hint_for(message: str) -> str:
-    """What to write instead, for mistakes that people make; empty for others."""
+    """Return what to write instead, for common mistakes; empty for others."""
     return next((hint for part, hint in _HINTS if part in message), "")
 
 
@@ -147,7 +151,7 @@ def _cost(program: Program) -> Iterator[Finding]:
     most = program.cost.max
     text = "unbounded" if most >= UNBOUNDED else f"{most:,}"
     if most > COST_LIMIT:
-        message = f"the estimated cost is {text}, more than the limit of {COST_LIMIT:,}: an API server refuses it"
+        message = f"the estimated cost is {text}, more than the limit of {COST_LIMIT:,}: an API server rejects it"
         yield Finding(Severity.ERROR, "cost", message)
     elif most > COST_LIMIT * _CLOSE:
         message = f"the estimated cost is {text}, {most * 100 // COST_LIMIT}% of the limit of {COST_LIMIT:,}"
@@ -166,7 +170,7 @@ def _names(program: Program, published: Published) -> Iterator[Finding]:
 
 
 def _mismatch(program: Program, node: Call, found: dict[int, Mention], published: Published) -> Iterator[Finding]:
-    """An attribute compared with a literal of a type that it has on no device."""
+    """Yield findings for attributes compared with a literal of a type that they have on no device."""
     left, right = node.args
     literal, other, on_left = (right, left, True) if isinstance(right, Literal) else (left, right, False)
     mention = found.get(other.id)
@@ -196,7 +200,7 @@ def _outcomes(results: Results, total: int) -> Iterator[Finding]:
             Severity.WARNING, "run-time-error", f"fails on {count} of {total} devices: {message}{_way(message)}"
         )
     if results.unfinished:
-        message = f"the time was up before {results.unfinished} of {total} devices were looked at"
+        message = f"time ran out before {results.unfinished} of {total} devices were evaluated"
         yield Finding(Severity.WARNING, "time", message)
     elif results.matching == total:
         yield Finding(Severity.NOTE, "always-true", f"matches {devices}")

@@ -1,6 +1,6 @@
-"""Which attributes and capacities an expression looks at: `device.attributes["gpu.example.com"].model` and the like.
+"""The attributes and capacities that an expression uses, such as `device.attributes["gpu.example.com"].model`.
 
-Names that are computed are not found, and neither are those behind the variable of a macro other than `cel.bind`.
+Computed names are not found, nor are names reached through the variable of a macro other than `cel.bind`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,12 +26,13 @@ _KINDS = ("attributes", "capacity")
 
 Path = tuple[str, ...]
 Scope = Mapping[str, Path | None]
-"""What variables stand for: names behind `device`, or something else."""
+"""What variables stand for: names after `device`, or None for other values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """`kind` is `attributes` or `capacity`; without a name it is about the domain. `node` is the id in the tree."""
+    """A use of a name. `kind` is `attributes` or `capacity`; without a name the mention is of the domain. `node` is the
+    id in the tree."""
 
     kind: str
     domain: str
@@ -49,10 +50,10 @@ class Mention:
 
 
 def mentions(checked: Checked) -> list[Mention]:
-    """In the order of the text, each name once for each place."""
+    """Return the mentions in the order of the text, each name once per place."""
     found: list[Mention] = []
     waiting: list[tuple[Expr, Scope]] = [(checked.parsed.root, {})]
-    while waiting:  # trees can be deeper than Python's stack
+    while waiting:  # not recursive: trees can be deeper than Python's stack
         node, scope = waiting.pop()
         path = path_of(node, scope)
         if path and path[0] in _KINDS and len(path) > 1:
@@ -83,7 +84,7 @@ def _inside(node: Expr, scope: Scope) -> Iterator[tuple[Expr, Scope]]:
 
 
 def _membership(node: Call, scope: Scope) -> Iterator[Mention]:
-    """`"model" in device.attributes["gpu.example.com"]`."""
+    """Yield the mention in an expression such as `"model" in device.attributes["gpu.example.com"]`."""
     key, container = node.args
     path = path_of(container, scope)
     if isinstance(key, Literal) and isinstance(key.value, str) and path and len(path) < _DEPTH and path[0] in _KINDS:
@@ -91,7 +92,7 @@ def _membership(node: Call, scope: Scope) -> Iterator[Mention]:
 
 
 def path_of(node: Expr, scope: Scope) -> Path | None:
-    """The names behind `device`, None if the expression does not begin there or goes on behind a name."""
+    """Return the names after `device`, or None if the expression does not start there or continues after a name."""
     names: list[str] = []
     while len(names) <= _DEPTH:
         match node:
@@ -117,5 +118,5 @@ def _is_test(node: Expr) -> bool:
 
 
 def is_bind(node: Comprehension) -> bool:
-    """Whether it is what `cel.bind` has become."""
+    """Return whether the expression is the expansion of `cel.bind`."""
     return isinstance(node.range, ListLiteral) and not node.range.elements and node.variable == "#unused"

@@ -1,7 +1,7 @@
-"""Which of several devices to try first, if any would do: so that what is left stays useful.
+"""The order in which equivalent devices are tried, chosen so that the remaining devices stay useful.
 
-A share goes to the device that has the least left, a partition is the smallest that matches. Devices that are neither
-stay in the order in which they are published.
+A share goes to the device with the least left, and a partition is the smallest that matches. All other devices stay in
+the order in which they are published.
 """
 
 from collections.abc import Iterable
@@ -13,9 +13,9 @@ __all__ = ["best_fit"]
 
 
 def best_fit(devices: list[DeviceEntry]) -> list[DeviceEntry]:
-    """Shares change places among themselves, and so do partitions; whatever else there is stays where it is.
+    """Reorder shares among themselves and partitions among themselves. All other devices keep their position.
 
-    Pools with binding conditions come last, and stay there.
+    Pools with binding conditions stay last.
     """
     if not any(device.shareable or device.counters for device in devices):
         return devices
@@ -43,7 +43,7 @@ def _waste(device: DeviceEntry) -> tuple[int, float]:
 
 
 def _room(device: DeviceEntry) -> float:
-    """The share of its capacity that is left, 1 if nothing is consumed."""
+    """Return the fraction of its capacity that is left; 1 if nothing is consumed."""
     shares = list(_left(device))
     return sum(shares) / len(shares) if shares else 0.0
 

@@ -1,8 +1,10 @@
-"""Many claims, many nodes: where does each go? Claims are taken one after the other and keep what they get.
+"""Place many claims on many nodes. Claims are placed one after the other and keep their devices.
 
-fill         the first node, from the first one on, where the claim fits
-fill-rotate  the same, but from the node on where the last one was placed
-scheduler    as kube-scheduler scans: from a start that moves on, until enough feasible nodes are found; the first wins
+The modes differ in where a claim goes:
+
+fill         the first node where the claim fits
+fill-rotate  the same, starting at the node of the previous claim
+scheduler    as kube-scheduler scans: from a moving start until enough feasible nodes are found; the first one wins
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -59,7 +61,7 @@ def feasible(
     limits: Limits = Limits(),
     admits: Callable[[int], bool] = lambda index: True,
 ) -> list[int]:
-    """As `Scan.feasible`, but an error on one node is no answer for the others."""
+    """Find nodes like `Scan.feasible`, except that an error on one node does not end the search on the others."""
     try:
         return scan.feasible(wanted, start, enough, limits, admits)
     except Interrupted:
@@ -78,7 +80,8 @@ def _fits(scan: Scan, wanted: Wanted, index: int, limits: Limits) -> bool:
 
 
 def nodes_to_find(count: int) -> int:
-    """How many feasible nodes kube-scheduler looks for: all of up to 100, then a share that falls with their number."""
+    """Return how many feasible nodes kube-scheduler looks for: up to 100 nodes all, then a percentage that falls with
+    the number of nodes."""
     if count <= 100:
         return count
     share = max(50 - count // 125, 5)

@@ -1,7 +1,7 @@
 """The pools that a node can use, in the order in which their devices are tried.
 
-Only slices of a pool's highest generation count, and only if all of them are there: a pool that is being replaced has
-no devices, but is remembered, because nobody can have "all" devices while some are unknown.
+Only slices of a pool's highest generation count, and only if they are complete. A pool that is being replaced
+contributes no devices, but is kept, because mode All cannot be satisfied while some devices are unknown.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,9 +31,11 @@ class PoolSlice:
 
 @dataclass(slots=True)
 class Pool:
-    """`problem` says why its devices cannot be used: incomplete ones miss slices, invalid ones contradict themselves.
+    """A pool. `problem` says why its devices cannot be used: incomplete pools miss slices, invalid pools contradict
+    themselves.
 
-    `others` are slices for other nodes, whose devices take from the same counters; `revisions` tell when they did.
+    `others` are slices for other nodes whose devices take from the same counters; `revisions` tell when that last
+    changed.
     """
 
     key: PoolKey
@@ -54,7 +56,7 @@ class Pool:
         return f"{self.key[0]}/{self.key[1]}"
 
     def available(self) -> Mapping[CounterKey, int]:
-        """What is left of the counters, below zero if claims have more than there is."""
+        """Return what is left of the counters; negative if claims have more than exists."""
         revision = self.revisions.get(self.key, 0)
         if self._left is None or self._left[0] != revision:
             self._left = (revision, self._computed())
@@ -72,7 +74,7 @@ class Pool:
 
 
 def gather(inventory: Inventory, node: Node, features: Features, rules: Rules) -> list[Pool]:
-    """Raises InvalidInput if a node selector cannot be understood."""
+    """Gather the pools of a node. Raises InvalidInput if a node selector cannot be parsed."""
     groups: dict[PoolKey, list[PoolSlice]] = {}
     for entry in inventory.slices_for(node.name):
         spec = entry.slice.spec
@@ -91,7 +93,7 @@ def _order(pool: Pool) -> tuple[bool, bytes, bytes]:
 
 
 def _reachable(entry: SliceEntry, node: Node) -> int | None:
-    """Bits of the devices that the node can reach; None if the slice is not for the node at all."""
+    """Return the bits of the devices that the node can reach; None if the slice is not for the node at all."""
     spec, everything = entry.slice.spec, (1 << len(entry.devices)) - 1
     if spec.shared_counters:
         return everything
@@ -111,7 +113,7 @@ def _reachable(entry: SliceEntry, node: Node) -> int | None:
 def node_matches(
     node: Node, name: NodeName | None, all_nodes: bool | None, selector: NodeSelector | None, where: str
 ) -> bool:
-    """Whether something that is for a node of that name, for all, or for those selected, is for the node."""
+    """Return whether something for a named node, for all nodes, or for selected nodes applies to the node."""
     if name:
         return node.name == name
     if all_nodes:
@@ -126,7 +128,7 @@ def node_matches(
 
 
 def _add(slices: list[PoolSlice], slice: PoolSlice) -> None:
-    """Keep only the highest generation."""
+    """Add a slice, keeping only the highest generation."""
     if slices and slice.entry.generation != slices[0].entry.generation:
         if slice.entry.generation < slices[0].entry.generation:
             return
@@ -135,7 +137,7 @@ def _add(slices: list[PoolSlice], slice: PoolSlice) -> None:
 
 
 def _pool(inventory: Inventory, key: PoolKey, slices: list[PoolSlice], features: Features, rules: Rules) -> Pool | None:
-    """None if a newer generation replaces it."""
+    """Build the pool; None if a newer generation replaces it."""
     generation, count = slices[0].entry.generation, slices[0].entry.count
     is_complete = len(slices) == count
     everywhere = list(inventory.slices_of(key))
@@ -163,7 +165,7 @@ def _pool(inventory: Inventory, key: PoolKey, slices: list[PoolSlice], features:
 
 
 def _counts(entries: Iterable[SliceEntry], generation: int) -> str:
-    """What slices of a generation say about their number, if they disagree."""
+    """Describe the slice counts that slices of a generation state, if they differ."""
     counts = sorted({entry.count for entry in entries if entry.generation == generation})
     return " or ".join(map(str, counts)) if len(counts) > 1 else ""
 

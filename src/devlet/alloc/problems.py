@@ -1,7 +1,7 @@
 """Allocation problems as documents: nodes, classes, slices and claims, with the answer for each node.
 
-The format is the one in which the reference's answers are recorded. Answers name devices and, because share IDs are
-random, only that a share was made; `results` has the complete allocations.
+The format is the one in which the reference's answers are recorded. Share IDs are random, so answers only name devices
+and say whether a share was created. `results` has the complete allocations.
 """
 
 from collections import Counter
@@ -39,7 +39,7 @@ class Problem:
 
 
 def read_problem(document: Any) -> Problem:
-    """Raises InvalidInput that names the problem and what is wrong in it."""
+    """Parse a problem. Raises InvalidInput that names the problem and the error in it."""
     if not isinstance(document, dict):
         raise InvalidInput(f"a problem must be an object with nodes, classes, slices and claims, not {document!r:.80}")
     name = document.get("name", "")
@@ -66,17 +66,18 @@ def read_problem(document: Any) -> Problem:
 def _check_names(key: str, objects: Sequence[ResourceSlice] | Sequence[DeviceClass]) -> None:
     for name, count in Counter(each.metadata.name for each in objects).items():
         if count > 1:
-            raise InvalidInput(f"{key}: {count} of them have the name {name!r}, give each its own")
+            raise InvalidInput(f"{key}: {count} of them are named {name!r}; names must be unique")
 
 
 def _hold(inventory: Inventory, claim: ResourceClaim, index: int) -> None:
-    """Claims of one name are all held: only their devices matter."""
+    """Record what the claims hold. Claims may share a name, because only their devices matter."""
     namespace, name = claim.metadata.namespace, claim.metadata.name
     inventory.hold_devices(namespace, f"{name} (#{index})" if inventory.has(namespace, name) else name, claim.results)
 
 
 def _features(gates: Any) -> Features:
-    """By name; a list of names with `-` turns those off, one without turns all others off."""
+    """Parse feature names. If all names begin with `-`, those features are turned off; otherwise all features not named
+    are."""
     if isinstance(gates, dict):
         return Features.named(gates)
     if not isinstance(gates, list) or not all(isinstance(name, str) for name in gates):
@@ -105,7 +106,7 @@ def _view(key: str, index: int, document: Document, type_: type[Any]) -> Any:
 
 
 def _without_nulls(value: Any) -> Any:
-    """To Go, null is the same as nothing."""
+    """Drop nulls: Go treats null like an absent field."""
     if isinstance(value, dict):
         return {key: _without_nulls(each) for key, each in value.items() if each is not None}
     return [_without_nulls(each) for each in value] if isinstance(value, list) else value
@@ -118,13 +119,13 @@ def solve_problem(
     rules: Rules | None = None,
     limits: Callable[[], Limits] = Limits,
 ) -> list[Document]:
-    """One answer per node. `limits` are made anew for each."""
+    """Solve a problem document and return one answer per node. `limits` are created for each."""
     chosen = rules or (Rules.reference() if reference_compatible else Rules())
     return answer_problem(read_problem(document), chosen, limits)
 
 
 def answer_problem(problem: Problem, rules: Rules, limits: Callable[[], Limits] = Limits) -> list[Document]:
-    """The same of a problem that was read."""
+    """Solve a problem that was parsed already."""
     allocator = Allocator(problem.inventory, problem.features, rules)
     return [_answer(allocator, node, problem.claims, limits()) for node in problem.nodes]
 

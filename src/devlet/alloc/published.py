@@ -1,4 +1,5 @@
-"""What devices publish: how many have an attribute, of which type, and which name somebody may have meant."""
+"""What devices publish: how many have an attribute and of which type, and which name a misspelled one probably stands
+for."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -38,14 +39,14 @@ class Published:
         return self._types.get((mention.kind, mention.domain, mention.name), Counter())
 
     def sentence(self, mention: Mention) -> str:
-        """`attribute gpu.example.com/modle exists in 0 of 812 devices; did you mean "model"?`"""
+        """Describe a mention: `attribute gpu.example.com/modle exists in 0 of 812 devices; did you mean "model"?`"""
         count = self.count(mention)
         guess = "" if count else self.guess(mention)
         devices = "device" if self.total == 1 else "devices"
         return f"{mention.text} exists in {count} of {self.total} {devices}" + (f"; {guess}" if guess else "")
 
     def guess(self, mention: Mention) -> str:
-        """What was probably meant by a name that no device has, as a question; empty if nothing is close."""
+        """Return a "did you mean" question for a name that no device has; empty if no name is close."""
         domain, slash, name = mention.domain.partition("/")
         if slash and self._counts[mention.kind, domain, name]:
             return f'a key is the domain alone: write device.{mention.kind}["{domain}"].{name}'
@@ -63,7 +64,7 @@ class Published:
         return self._guess_elsewhere(mention)
 
     def _guess_elsewhere(self, mention: Mention) -> str:
-        """The same name in another domain, or among the capacities where it was looked for in the attributes."""
+        """Look for the same name in another domain, or as a capacity instead of an attribute."""
         for kind, domain, name in sorted(self._counts):
             if name and name == mention.name:
                 return f'did you mean device.{kind}["{domain}"].{name}?'

@@ -1,6 +1,7 @@
-"""What claims want, read once: requests with their alternatives, as the search takes them.
+"""What claims want, read once: requests with their alternatives, as the search uses them.
 
-A request that names a class or mode that does not exist cannot be answered on any node: that is an error, not a no.
+A request for a class or mode that does not exist cannot be satisfied on any node. It raises an error instead of not
+fitting.
 """
 
 from collections.abc import Sequence
@@ -29,9 +30,9 @@ RESULTS_MAX: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """One way to satisfy a request; a request without sub-requests has one.
+    """One way to satisfy a request; a request without subrequests has one.
 
-    `name` is the sub-request's own name (or the request's), `full_name` what results are labelled with.
+    `name` is the name of the subrequest (or of the request), `full_name` the one that results are labelled with.
     """
 
     name: str
@@ -54,13 +55,13 @@ class Request:
 
 
 def claim_name(claim: ResourceClaim) -> str:
-    """As in messages: namespace/name."""
+    """Return the name used in messages: namespace/name."""
     return f"{claim.metadata.namespace}/{claim.metadata.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """What requests are read with."""
+    """The context that requests are read in."""
 
     inventory: Inventory
     selectors: Selectors
@@ -69,7 +70,7 @@ class Reader:
 
 
 def read_request(claim: ResourceClaim, request: DeviceRequest, reader: Reader) -> Request:
-    """Raises InvalidInput."""
+    """Read a request. Raises InvalidInput."""
     features = reader.features
     where = f"claim {claim_name(claim)}, request {request.name}"
     if request.first_available:
@@ -139,7 +140,8 @@ def _check(part: ExactDeviceRequest | DeviceSubRequest, features: Features, wher
 def _check_expressions(
     claim: ResourceClaim, device_class: DeviceClass, part: ExactDeviceRequest | DeviceSubRequest, reader: Reader
 ) -> None:
-    """What does not compile is wrong for every device, whether one is looked at or not."""
+    """Check that all expressions compile. An expression that does not compile is an error even if no device is
+    examined."""
     for whose, selectors in (
         (f"class {device_class.name}", device_class.spec.selectors),
         (f"claim {claim_name(claim)}", part.selectors),
@@ -172,4 +174,4 @@ def _amount(amount: QuantityText, where: str) -> Quantity:
     try:
         return Quantity.parse(amount)
     except InvalidInput as e:
-        raise InvalidInput(f"{where}: {amount!r} is no quantity: {e}") from e
+        raise InvalidInput(f"{where}: {amount!r} is not a quantity: {e}") from e

@@ -19,7 +19,7 @@ __all__ = ["allocation_documents", "held_devices"]
 
 
 def allocation_documents(fit: Fit, features: Features, rules: Rules, new_share_id: Callable[[], str]) -> list[Document]:
-    """`status.allocation` of each claim. Raises InvalidInput if a device's node selector cannot be merged."""
+    """Return `status.allocation` of each claim. Raises InvalidInput if a device's node selector cannot be merged."""
     return [
         _allocation(claim, chosen, fit.node.name, features, rules, new_share_id)
         for claim, chosen in zip(fit.claims, fit.chosen, strict=True)
@@ -27,7 +27,7 @@ def allocation_documents(fit: Fit, features: Features, rules: Rules, new_share_i
 
 
 def held_devices(chosen: Sequence[Chosen], new_share_id: Callable[[], str]) -> tuple[DeviceResult, ...]:
-    """What a claim holds from now on, as far as others are concerned."""
+    """Return what a claim holds from now on, as other claims see it."""
     return tuple(
         DeviceResult(
             request=RequestRef(each.step.full_name),
@@ -86,7 +86,7 @@ def _result(chosen: Chosen, features: Features, new_share_id: Callable[[], str])
 
 
 def _plain(view: msgspec.Struct) -> Document:
-    """A view as a document, without what is not set."""
+    """Return a view as a document, without unset fields."""
     document: Document = msgspec.json.decode(msgspec.json.encode(view))
     return {key: value for key, value in document.items() if value not in (None, "", [], {})}
 
@@ -118,7 +118,7 @@ def _config(claim: ResourceClaim, chosen: Sequence[Chosen], rules: Rules) -> lis
 
 
 def _copies(claim: ResourceClaim, named: Sequence[str], selected: dict[str, str]) -> int:
-    """How often the reference lists a configuration: once for each request that it names."""
+    """Return how often the reference lists a configuration: once for each request that it names."""
     if not named:
         return 1
     return sum(
@@ -164,7 +164,7 @@ def _of_node(node: str) -> Document:
 
 
 def _merge(into: list[NodeSelectorRequirement], requirements: Sequence[NodeSelectorRequirement]) -> None:
-    """Add those that are not there yet; the order of their values is no difference."""
+    """Add the missing requirements. The order of their values does not matter."""
     for new in requirements:
         if not any(
             (old.key, old.operator, set(old.values)) == (new.key, new.operator, set(new.values)) for old in into

@@ -1,4 +1,4 @@
-"""When something changed for which node, so that what was derived for the others stays."""
+"""When something last changed for each node, so that values derived for other nodes stay valid."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ __all__ = ["Revisions"]
 
 
 class Revisions:
-    """`now` is the newest one."""
+    """Counts changes per node. `now` is the latest revision."""
 
     def __init__(self) -> None:
         self.now = 0
@@ -16,7 +16,7 @@ class Revisions:
         self._nodes: dict[NodeName, int] = {}
 
     def changed(self, nodes: Iterable[NodeName] | None) -> None:
-        """For these nodes, or for all."""
+        """Note a change for these nodes, or for all."""
         self.now += 1
         if nodes is None:
             self._everywhere = self.now
@@ -26,5 +26,5 @@ class Revisions:
                 self._nodes[node] = self.now
 
     def of(self, node: NodeName) -> int:
-        """Of the last change that was for the node."""
+        """Return the revision of the last change for the node."""
         return self._nodes.get(node, self._everywhere)

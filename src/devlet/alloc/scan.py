@@ -1,7 +1,7 @@
-"""Which of many nodes can have some claims, asked again and again as devices come and go.
+"""Find which of many nodes can satisfy some claims, repeatedly, as devices come and go.
 
-Claims with one plain request are most of them, and for these counting is enough: what a node has for the request's
-selectors is looked up once, then each question costs one operation on bits per slice. Other claims are searched for.
+Most claims have one plain request, and for these counting is enough: the matching devices of a node are looked up once,
+and each query then costs one bit operation per slice. Other claims need a search.
 """
 
 from collections import OrderedDict
@@ -30,9 +30,9 @@ _Row = _Part | list[_Part] | Literal[False]
 
 
 class _Rows:
-    """Per node: its row, None if it was not looked at yet; and whether it is `open`, or has nothing free any more.
+    """Per node: its row, or None if it was not examined yet; and whether it is `open` or has no free device left.
 
-    What a node has can only grow when a claim is released or a slice changes. Then all are open again.
+    A node gains devices only when a claim is released or a slice changes. Then all nodes are open again.
     """
 
     __slots__ = ("open", "releases", "revision", "rows")
@@ -49,14 +49,14 @@ class _Rows:
             self.open[:] = b"\1" * len(self.open)
 
     def open_ones(self, start: int) -> Iterable[int]:
-        """Their indices, from `start` on and around."""
+        """Return the indices of the open nodes, starting at `start` and wrapping around."""
         count = len(self.open)
         start %= count or 1
         return compress(chain(range(start, count), range(start)), self.open[start:] + self.open[:start])
 
 
 class Scan:
-    """The nodes in a fixed order. Nodes that come, go or change are another scan."""
+    """The nodes in a fixed order. If nodes come, go or change, create another scan."""
 
     def __init__(self, allocator: Allocator, nodes: Sequence[Node]) -> None:
         self.allocator = allocator
@@ -64,7 +64,7 @@ class Scan:
         self._rows: OrderedDict[SelectorSet, _Rows] = OrderedDict()
 
     def warm(self) -> None:
-        """Gather the pools of all nodes now, not with the first question, which is told what is wrong with some."""
+        """Gather the pools of all nodes now instead of in the first query. Errors are left for that query to report."""
         for node in self.nodes:
             with suppress(InvalidInput):
                 self.allocator.layout(node)
@@ -77,10 +77,10 @@ class Scan:
         limits: Limits = Limits(),
         admits: Callable[[int], bool] = lambda index: True,
     ) -> list[int]:
-        """Indices of the first nodes, from `start` on and around, where the claims fit; no more than `enough`. Nodes
-        that `admits` turns down are out of the question.
+        """Return the indices of the first nodes where the claims fit, starting at `start` and wrapping around, at most
+        `enough`. Nodes that `admits` rejects are skipped.
 
-        Raises InvalidInput if they cannot be allocated on any node.
+        Raises InvalidInput if the claims cannot be allocated on any node.
         """
         if wanted.single is None:
             return self._searched(wanted, start, enough, limits, admits)
@@ -123,7 +123,7 @@ class Scan:
         return found
 
     def _free(self, rows: "_Rows", i: int, selectors: SelectorSet, limits: Limits) -> int | None:
-        """How many devices of the node are free and match; None if counting cannot tell."""
+        """Return how many devices of the node are free and match; None if counting cannot determine it."""
         row = rows.rows[i]
         if row is None:
             self._look(rows.rows, i, selectors, limits)
@@ -139,7 +139,7 @@ class Scan:
         return chain(range(start, len(self.nodes)), range(start))
 
     def _look(self, rows: list[_Row | None], first: int, selectors: SelectorSet, limits: Limits) -> None:
-        """Fill in some rows at once: selectors are evaluated faster for many slices."""
+        """Fill in several rows at once, because selectors are evaluated faster for many slices."""
         some = range(first, min(first + AT_ONCE, len(self.nodes)))
         slices = [slice.entry for i in some for slice in self.allocator.layout(self.nodes[i]).slices]
         self.allocator.selectors.match_many(dict.fromkeys(slices), selectors, limits.give_up)
@@ -159,7 +159,7 @@ class Scan:
         return rows
 
     def _forget(self, rows: _Rows, revisions: Revisions) -> None:
-        """Rows of nodes whose slices changed."""
+        """Drop the rows of nodes whose slices changed."""
         for i, node in enumerate(self.nodes):
             if revisions.of(node.name) > rows.revision:
                 rows.rows[i] = None

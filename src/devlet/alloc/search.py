@@ -1,12 +1,17 @@
 """Find devices for all requests at once: depth first, in a fixed order, with undo. The first complete answer wins.
 
 The order is the reference's: claims, requests and alternatives as they are written, devices as their pools are sorted
-and published, and within a request combinations, not permutations. Where that cannot change the answer the search is
-cut short: devices that are alike in all that matters are tried once, states that failed are remembered, and a count
-of what is needed against what is there comes first. It can change the answer only where trying a device may end
-in an error, or where the reference's constraints depend on what was tried before; then nothing is cut.
+and published, and within a request combinations, not permutations. The search is cut short where that cannot change
+the answer:
 
-A frame of the stack is a choice: of a device, or of an alternative.
+- Interchangeable devices are tried once.
+- States that failed are remembered.
+- Before the search, the devices that are needed are counted against the devices that exist.
+
+Two cases could change the answer, and there nothing is cut: trying a device may end in an error, and the reference's
+constraints may depend on what was tried before.
+
+A frame of the stack is a choice, of a device or of an alternative.
 
     enter request ──▶ alternatives ──▶ device 1 ──▶ device 2 ──▶ … ──▶ next request ──▶ … ──▶ found
                           ▲               │ failed: undo, next device; none left: back to the frame below
@@ -35,26 +40,27 @@ __all__ = ["Chosen", "Exhausted", "Limits", "Search"]
 
 PATIENCE: Final = 48
 
-MEMORY: Final = 100_000  # states that are remembered at most
-TAKEN_MAX: Final = 512  # states of more devices are not remembered: writing them down would take longer than the search
+MEMORY: Final = 100_000  # limit of remembered states
+TAKEN_MAX: Final = 512  # states with more devices are not remembered: recording them would take longer than the search
 
 T = TypeVar("T")
 
 
 class _Hopeless(Exception):
-    """Counting alone says no."""
+    """Counting alone shows that the claims do not fit."""
 
 
 class Exhausted(Exception):
-    """The search was given up before it ended: whether there is an answer is not known."""
+    """The search was given up before it ended, so it is unknown whether the claims fit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """A search ends after `steps` devices were tried, or when `give_up` says so (asked now and then).
+    """Limits of a search: it ends after `steps` devices were tried, or when `give_up`, which is called occasionally,
+    says so.
 
-    Devices that are in use are passed over and do not count. Before `patience` steps nothing is remembered: most
-    searches end sooner, and remembering costs more than it saves.
+    Devices in use are skipped and do not count. Nothing is remembered during the first `patience` steps: most searches
+    end sooner, and remembering costs more than it saves.
     """
 
     steps: int = 2_000_000
@@ -64,7 +70,8 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A device for a step. `amounts` is what is consumed of a shared device, None if it is not shared."""
+    """A device chosen for a step. `amounts` is what is consumed of a shared device; None if the device is not
+    shared."""
 
     step: Step
     entry: DeviceEntry
@@ -73,7 +80,7 @@ class Chosen:
 
 @dataclass(slots=True)
 class _Device:
-    """A choice of device number `index` of a request; `cursor` is the next candidate."""
+    """The choice of the device with this index for a request; `cursor` is the next candidate."""
 
     claim: int
     step: Step
@@ -86,7 +93,8 @@ class _Device:
 
 @dataclass(slots=True)
 class _Alternatives:
-    """A choice of an alternative; `all_limited` as long as each one ended because of too many results."""
+    """The choice of an alternative. `all_limited` holds as long as each alternative ended because of too many
+    results."""
 
     claim: int
     request: int
@@ -114,9 +122,10 @@ class _Act(Enum):
 
 
 class Search:
-    """`requests` has, per claim and request, its alternatives; a request with several is a list even if one is left.
+    """A depth-first search. `requests` has the alternatives of each request of each claim; a request with several is a
+    list even if only one is left.
 
-    Without `cut` everything is tried: the answer is the same, later.
+    Without `cut` everything is tried: the answer is the same, but takes longer.
     """
 
     def __init__(
@@ -150,7 +159,8 @@ class Search:
         self.steps = 0
 
     def run(self) -> bool:
-        """Whether there is an answer; it is then in `results`, per claim. Raises Exhausted, and InvalidInput."""
+        """Return whether the claims fit; if so, `results` has the devices per claim. Raises Exhausted and
+        InvalidInput."""
         self._may_cut = self._cut and self._cutting_is_safe()
         if self._may_cut and not self._enough():
             return False
@@ -177,7 +187,7 @@ class Search:
         return True
 
     def _enough(self) -> bool:
-        """Every request has an alternative with enough candidates, if it were alone."""
+        """Return whether every request has an alternative with enough candidates if it were alone."""
         return all(
             any(step.number <= len(step.candidates) for step in alternatives)
             for requests in self._requests
@@ -247,7 +257,7 @@ class Search:
                 act = self._after_limit(stack)
 
     def _give_up(self, stack: list[_Device | _Alternatives]) -> _Act:
-        """Nothing is left to try at the topmost choice."""
+        """Backtrack: the topmost choice has nothing left to try."""
         frame = stack.pop()
         if frame.memo is not None and len(self._hopeless) < MEMORY:
             after = () if self._may_cut else tuple(each.state() for each in self._constraints[frame.claim])
@@ -255,7 +265,7 @@ class Search:
         return _Act.FAIL
 
     def _fail_again(self, claim: int, memo: Hashable) -> None:
-        """Leave the constraints as they were left when the same was tried before."""
+        """Leave the constraints in the state in which the same attempt left them before."""
         for constraint, after in zip(self._constraints[claim], self._hopeless[memo], strict=False):
             constraint.reset(after)
 
@@ -285,7 +295,7 @@ class Search:
     # One device
 
     def _next_device(self, frame: _Device) -> bool:
-        """Take the next candidate that can be had."""
+        """Take the next candidate that can be used."""
         step = frame.step
         if step.is_all:
             self._count()
@@ -295,7 +305,7 @@ class Search:
             entry = candidates[frame.cursor]
             frame.cursor += 1
             if entry in taken and not is_admin and not taken[entry][0] & 1:
-                continue  # what `_is_in_use` would find, for the many that an earlier step has
+                continue  # the result of `_is_in_use`, without the call, for the many devices that an earlier step has
             if frame.failed is not None and self._kind(entry) in frame.failed:
                 continue
             if self._is_in_use(step, entry):
@@ -366,7 +376,7 @@ class Search:
         return True
 
     def _refuse(self, step: Step, entry: DeviceEntry) -> None:
-        """All devices are wanted, and a constraint forbids it: an error, at once or if nothing else is found."""
+        """Refuse a device of mode All that a constraint forbids: an error, at once or if nothing else is found."""
         text = "because a claim constraint would not be satisfied"
         error = InvalidInput(f"{step.where}: cannot add device {entry.identity} {text}")
         if not self._rules.all_may_fail:
@@ -401,7 +411,7 @@ class Search:
         return entry.consumed is not None or entry in self._sharing
 
     def _fits(self, step: Step, entry: DeviceEntry) -> bool:
-        """Whether the capacities suffice, with what claims have and what this search gave away."""
+        """Return whether the capacities suffice, given what claims hold and what this search has assigned."""
         if not self._features.consumable_capacity:
             return True
         if entry.is_simple and entry.consumed is None and not step.alternative.capacity:
@@ -432,7 +442,7 @@ class Search:
         return False
 
     def _left(self, pool: PoolKey) -> Mapping[CounterKey, int]:
-        """Of the pool's counters, before the search."""
+        """Return the pool's counters before the search."""
         if pool not in self._available:
             self._available[pool] = self._pools[pool].available()
         return self._available[pool]
@@ -445,19 +455,19 @@ class Search:
         for counter, amount in entry.counters:
             self._consumed[entry.slice.pool, counter] -= amount
 
-    # What is alike, and what failed before
+    # Interchangeable devices, and earlier failures
 
     def _state(self, claim: int, request: int, within: Step | None = None) -> Hashable:
-        """All that decides whether the rest can be found; None as long as nothing is remembered.
+        """Return everything that decides whether the rest can be found; None while nothing is remembered.
 
-        Within a step the first devices of each kind are taken first, so whatever takes the same number of each kind
-        later has less left. With shares that is not so.
+        Within a step the first devices of each kind are taken first, so taking the same number of each kind later
+        leaves less. This does not hold for shares.
         """
         if self.steps < self._limits.patience or not self._cut or len(self._taken) > TAKEN_MAX:
             return None
         if within and within not in self._ordered:
             return None
-        kinds = self._kinds or {}  # without kinds each device is its own
+        kinds = self._kinds or {}  # without kinds each device is its own kind
         taken = Counter((kinds.get(entry, entry), *takers) for entry, takers in self._taken.items())
         sharing = Counter(
             (kinds.get(entry, entry), tuple(sorted(_total(shares)))) for entry, shares in self._sharing.items()
@@ -468,7 +478,8 @@ class Search:
         return (claim, request, within, found, frozenset(taken.items()), frozenset(sharing.items()), constraints)
 
     def _kind(self, entry: DeviceEntry) -> Hashable:
-        """Devices of one kind can stand for each other, as long as they are not partly given away."""
+        """Return the kind of a device. Devices of one kind are interchangeable as long as they are not partly
+        assigned."""
         if entry in self._sharing or entry in self._taken:
             return entry
         return self._kinds.get(entry, entry) if self._kinds is not None else entry

@@ -1,7 +1,7 @@
-"""Selectors of classes and requests: compiled once, evaluated once per slice, as bits of its devices.
+"""Selectors of classes and requests: compiled once and evaluated once per slice, as bits of its devices.
 
-An error is remembered per device, because whether it counts depends on who asks: a device that is in use, or that an
-earlier selector excludes, is never evaluated.
+Errors are kept per device, because it depends on the request whether an error counts: a device that is in use, or that
+an earlier selector excludes, is never evaluated.
 """
 
 from collections import OrderedDict
@@ -22,11 +22,12 @@ __all__ = ["SelectorSet", "Selectors", "SliceMatch", "compile_selector"]
 GiveUp = Callable[[], bool]
 
 PROGRAMS_MAX: Final = 4096
-MATCHES_MAX: Final = 512  # per slice; beyond it the oldest is forgotten
+MATCHES_MAX: Final = 512  # per slice; the oldest is evicted
 
 
 class SelectorSet:
-    """Expressions of a class and of a request. Made by `Selectors.set_of`, so that equal ones are one object."""
+    """Expressions of a class and of a request. `Selectors.set_of` creates them, so that equal sets are the same
+    object."""
 
     __slots__ = ("of_class", "of_request")
 
@@ -37,7 +38,7 @@ class SelectorSet:
 
 @dataclass(frozen=True, slots=True)
 class SelectorFailure:
-    """Selector `index` of the class, or of the request, cannot be evaluated for a device."""
+    """A selector of the class, or of the request, by index, that cannot be evaluated for a device."""
 
     of_class: bool
     index: int
@@ -46,7 +47,7 @@ class SelectorFailure:
 
 @dataclass(frozen=True, slots=True)
 class SliceMatch:
-    """Bits of the devices that match, and of those where it cannot be told because of an error."""
+    """Bits of the devices that match, and of those where an error leaves it undecided."""
 
     matching: int
     failing: int = 0
@@ -54,16 +55,17 @@ class SliceMatch:
 
 
 def compile_selector(expression: str, environment: Environment, *, lists: bool = True) -> Program:
-    """Raises InvalidSelector, with the reference's text."""
+    """Compile a selector. Raises InvalidSelector with the reference's text."""
     return compile(expression, environment, result_types(lists))
 
 
 class Selectors:
-    """Compiled expressions, by their text. `lists` is the gate of list attributes."""
+    """Compiled expressions by their text. `lists` is the gate of list attributes."""
 
     def __init__(self, *, lists: bool = True) -> None:
         self._lists = lists
-        self.give_up: GiveUp | None = None  # asked while expensive selectors are evaluated, whoever wants to know
+        # asked while expensive selectors are evaluated, if the caller does not pass its own
+        self.give_up: GiveUp | None = None
         self._programs: OrderedDict[str, Program | InvalidSelector] = OrderedDict()
         self._sets: OrderedDict[tuple[tuple[str, ...], tuple[str, ...]], SelectorSet] = OrderedDict()
 
@@ -76,7 +78,7 @@ class Selectors:
         return found
 
     def match(self, entry: "SliceEntry", selectors: SelectorSet, give_up: GiveUp | None = None) -> SliceMatch:
-        """Which devices of a slice all the selectors match. Raises Interrupted."""
+        """Return the devices of a slice that match all the selectors. Raises Interrupted."""
         found = entry.matches.get(selectors)
         if found is None:
             self.match_many([entry], selectors, give_up)
@@ -86,7 +88,7 @@ class Selectors:
     def match_many(
         self, entries: Iterable["SliceEntry"], selectors: SelectorSet, give_up: GiveUp | None = None
     ) -> None:
-        """The same for many slices at once, which is faster; `match` then knows the answers."""
+        """Evaluate selectors on many slices at once, which is faster. Later calls of `match` use the results."""
         new = [entry for entry in entries if selectors not in entry.matches]
         matching, failures = self._evaluate_all(new, selectors, give_up)
         for entry in new:
@@ -114,7 +116,7 @@ class Selectors:
         return matching, failures
 
     def _evaluate(self, expression: str, inputs: Sequence[DeviceInput], give_up: GiveUp | None) -> Sequence[bool | str]:
-        """True, false, or what is wrong."""
+        """Return for each device true, false, or the error."""
         try:
             program = self.program(expression)
         except InvalidSelector as e:
@@ -126,7 +128,7 @@ class Selectors:
         return [result if result is True or result is False else f"CEL runtime error: {result}" for result in results]
 
     def program(self, expression: str) -> Program:
-        """Raises InvalidSelector."""
+        """Return the compiled expression. Raises InvalidSelector."""
         program = self._programs.get(expression)
         if program is None:
             program = self._compile(expression)
@@ -134,7 +136,8 @@ class Selectors:
             if len(self._programs) > PROGRAMS_MAX:
                 self._programs.popitem(last=False)
         if isinstance(program, InvalidSelector):
-            raise program.with_traceback(None)  # it is raised many times, and would remember each
+            # the error is raised repeatedly; without this it would collect each traceback
+            raise program.with_traceback(None)
         return program
 
     def _compile(self, expression: str) -> Program | InvalidSelector:

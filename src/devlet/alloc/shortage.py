@@ -1,7 +1,8 @@
-"""What counting alone can tell: there are not enough devices, values or counters for all wishes at once.
+"""What counting alone can show: too few devices, values or counters for all wishes at once.
 
-Each test is a necessary condition that ignores all others, so a yes means nothing. Only requests without alternatives
-and without admin access are counted: the others may be met with something else, or with what is taken.
+Each test is necessary but not sufficient and ignores the others, so passing it proves nothing. Only requests without
+alternatives and without admin access are counted: others may be satisfied in another way, or with devices that are in
+use.
 """
 
 from collections import Counter
@@ -21,7 +22,7 @@ Available = Callable[[PoolKey], Mapping[CounterKey, int]]
 
 
 class Shortage:
-    """`kinds` are those of all candidates, `available` what is left of a pool's counters."""
+    """Counts devices. `kinds` are those of all candidates, `available` is what is left of a pool's counters."""
 
     def __init__(
         self,
@@ -61,14 +62,15 @@ class Shortage:
         return (step for step in self._steps if step.claim == claim and constraint.covers(step.request, step.full_name))
 
     def _of_values(self, constraint: Constraint, covered: Sequence[Step]) -> bool:
-        """The reference's own constraints are left alone: they are not always about the values that there are."""
+        """Return whether values are too few. The reference's own constraints are skipped, because they do not always
+        depend on the values."""
         values = {kind: constraint.values(entry) or frozenset() for kind, entry in self._example.items()}
         if isinstance(constraint, Distinct):
             return not self._enough_values(covered, values)
         return isinstance(constraint, Match) and not self._common_value(covered, values)
 
     def _enough_values(self, covered: Sequence[Step], values: Mapping[int, Values]) -> bool:
-        """Each device needs a value of its own."""
+        """Return whether there are enough values for each device to have its own."""
         wanted = [
             (step.number, frozenset[Hashable](value for kind in self._of_step[step] for value in values[kind]))
             for step in covered
@@ -76,7 +78,7 @@ class Shortage:
         return can_suffice(wanted, Counter[Hashable]({value: 1 for of_kind in values.values() for value in of_kind}))
 
     def _common_value(self, covered: Sequence[Step], values: Mapping[int, Values]) -> bool:
-        """With one value at least, there are enough devices that have it."""
+        """Return whether enough devices have some value in common."""
         wanting = [step for step in covered if step.number > 0]
         if not wanting:
             return True
@@ -100,7 +102,7 @@ class Shortage:
         return {entry.slice.pool for entry in self._kinds if entry.counters}
 
     def _of_counters(self, pool: PoolKey) -> bool:
-        """The devices that take the least take more than there is: for each request, or for all of them together."""
+        """Return whether the cheapest devices take more than is left, for each request or for all together."""
         uses = {entry: _use(entry, pool) for entry in self._kinds}
         wanted = [(step.number, step.candidates) for step in self._steps]
         if not any(entry.shareable for entry in uses):
@@ -125,5 +127,5 @@ class Shortage:
 
 
 def _use(entry: DeviceEntry, pool: PoolKey) -> dict[CounterKey, int]:
-    """What a device takes of the pool's counters at least. A share may take nothing."""
+    """Return the least that a device takes of the pool's counters. A share may take nothing."""
     return {} if entry.shareable or entry.slice.pool != pool else dict(entry.counters)

@@ -1,7 +1,7 @@
-"""Amounts in a slice that cannot be read.
+"""Amounts in a slice that cannot be parsed.
 
-An API server refuses such slices, files and foreign stores may have them. Found when a slice comes in, so that nothing
-that comes later can stumble over them.
+An API server rejects such slices, but files and foreign stores may have them. Slices are checked when they are added,
+so that later code can rely on valid amounts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,11 +14,11 @@ from devlet.objects.values.quantity import Quantity
 __all__ = ["check_amounts"]
 
 Amounts = Iterator[tuple[str, QuantityText | None]]
-"""Where an amount stands, and the amount."""
+"""The path of an amount, and the amount."""
 
 
 def check_amounts(slice: ResourceSlice) -> None:
-    """Raises InvalidInput that names slice, device and field."""
+    """Check all amounts. Raises InvalidInput that names slice, device and field."""
     for sets in slice.spec.shared_counters:
         for name, counter in sets.counters.items():
             _read(slice, (f"counter set {sets.name}", f"counter {name}"), counter.value)
@@ -49,4 +49,4 @@ def _read(slice: ResourceSlice, where: Sequence[str], amount: QuantityText) -> N
     try:
         Quantity.parse(amount)
     except InvalidInput as e:
-        raise InvalidInput(f"slice {slice.metadata.name}, {', '.join(where)}: {amount!r} is no quantity: {e}") from e
+        raise InvalidInput(f"slice {slice.metadata.name}, {', '.join(where)}: {amount!r} is not a quantity: {e}") from e

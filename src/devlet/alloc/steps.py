@@ -1,4 +1,4 @@
-"""A step of the search: one alternative of one request, with the devices that may be given to it, in order."""
+"""A step of the search: one alternative of one request, with the devices that may be assigned to it, in order."""
 
 from dataclasses import dataclass, field
 
@@ -11,18 +11,18 @@ __all__ = ["Step"]
 
 @dataclass(slots=True, eq=False)
 class Step:
-    """`candidates` match the selectors, reach the node, are not taken and tolerated. With mode All they are all to be
-    had, so those that cannot be used are in it as well. `failures` are candidates whose selectors fail: fatal if tried.
-    """
+    """One alternative of a request. `candidates` match the selectors, reach the node, are free, and have no untolerated
+    taints. Mode All needs every one, so its candidates include unusable devices. `failures` are candidates whose
+    selectors fail: trying one is a fatal error."""
 
     claim: int
-    position: int  # of the request in the claim
+    position: int  # index of the request in the claim
     request: str
     alternative: Alternative
     number: int
     candidates: list[DeviceEntry]
     failures: dict[DeviceEntry, str]
-    where: str  # in messages
+    where: str  # used in messages
     strict_capacity: bool
     _amounts: dict[DeviceEntry, tuple[Amount, ...] | str] = field(default_factory=dict)
 
@@ -40,11 +40,11 @@ class Step:
 
     @property
     def is_sub(self) -> bool:
-        """Whether it is one of a list of alternatives, even if of one."""
+        """Return whether the step belongs to a list of alternatives, even a list of one."""
         return self.alternative.is_sub
 
     def amounts(self, entry: DeviceEntry) -> tuple[Amount, ...] | str:
-        """What the step takes of each capacity of a device, or why it cannot."""
+        """Return what the step takes of each capacity of a device, or why it cannot use the device."""
         found = self._amounts.get(entry)
         if found is None:
             found = amounts(

@@ -12,7 +12,7 @@ _EFFECTS = ("NoSchedule", "NoExecute")
 
 
 def untolerated(device: Device, tolerations: Sequence[DeviceToleration]) -> DeviceTaint | None:
-    """The first taint that keeps a device from being given to a request. Unknown effects keep nobody away."""
+    """Return the first taint that keeps a request from getting the device. Unknown effects exclude no request."""
     for taint in device.taints:
         if taint.effect in _EFFECTS and not any(tolerates(toleration, taint) for toleration in tolerations):
             return taint

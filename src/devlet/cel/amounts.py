@@ -1,8 +1,8 @@
-"""Quantities while an expression runs: the number, and how the reference happens to hold it.
+"""Quantities during evaluation: the number, and its representation in the reference.
 
-The value of `quantity("1000m")` is one, and yet `isInteger()` is false: the reference asks whether it was written as a
-64-bit integer, not whether it is whole. It also refuses the result of `add` and `sub` on the right of `==`. A Quantity
-of the host is taken as if read from its canonical text.
+The value of `quantity("1000m")` is one, but `isInteger()` is false: the reference checks whether it was written as a
+64-bit integer, not whether it is whole. It also rejects the result of `add` and `sub` on the right of `==`. A Quantity
+of the host is treated as if parsed from its canonical string.
 """
 
 from functools import lru_cache
@@ -20,7 +20,7 @@ _BINARY_SHIFTS: Final = {"": 0, "Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50
 
 
 class Amount(Quantity, frozen=True, eq=False, gc=False, kw_only=True):
-    """`unscaled` · 10^`exponent`; `is_big` numbers are never integers for the reference."""
+    """The number `unscaled` · 10^`exponent`. The reference never treats `is_big` numbers as integers."""
 
     cel_type: ClassVar[Type] = QUANTITY
 
@@ -29,7 +29,7 @@ class Amount(Quantity, frozen=True, eq=False, gc=False, kw_only=True):
     is_big: bool
 
     def exact_int64(self) -> int | None:
-        """What `asInteger` is, None if it would be an error."""
+        """Return the result of `asInteger`; None if it is an error."""
         if self.is_big or self.exponent < 0:
             return None
         number = self.unscaled * 10**self.exponent if self.unscaled else 0
@@ -44,12 +44,12 @@ class Amount(Quantity, frozen=True, eq=False, gc=False, kw_only=True):
 
 
 class Sum(Amount, frozen=True, eq=False, gc=False, kw_only=True):
-    """The result of `add` or `sub`: an error on the right of `==`, whatever is on the left."""
+    """The result of `add` or `sub`. On the right of `==` it is an error, whatever is on the left."""
 
 
 @lru_cache(4096)
 def read(text: str) -> Amount:
-    """A text, or InvalidInput."""
+    """Parse a string. Raises InvalidInput."""
     return _amount(Quantity.parse(text), text)
 
 
@@ -91,7 +91,8 @@ def _at(amount: Amount, exponent: int) -> int:
 
 
 def _amount(quantity: Quantity, text: str) -> Amount:
-    """As the reference reads it: short numbers as an integer and an exponent, others in units of a nano."""
+    """Represent the amount as the reference does: short numbers as an integer and an exponent, others in units of a
+    nano."""
     digits, decimals, suffix = _split(text)
     small = _small_binary(digits, decimals, suffix) if quantity_is_binary(suffix) else _small(digits, decimals, suffix)
     if small is None:
@@ -126,7 +127,7 @@ def _decimal_exponent(suffix: str) -> int:
 
 
 def _split(text: str) -> tuple[str, str, str]:
-    """Digits without leading zeros, at least one; decimals; suffix. The text is known to be a quantity."""
+    """Split a valid quantity into digits (at least one, without leading zeros), decimals and suffix."""
     unsigned = text.lstrip("+-")
     number = unsigned.rstrip("numkKMGTPEi")
     if "e" in number.lower():
@@ -150,7 +151,7 @@ def _made(quantity: Quantity, unscaled: int, exponent: int, is_big: bool) -> Amo
 
 
 def _power_of_ten(exponent: int) -> float:
-    """As Go has it: from tables of steps of 32, so that the last digit is the same."""
+    """Return the power as Go computes it: from tables of steps of 32, so that the last digit is the same."""
     if exponent > 308:
         return inf
     if exponent < -323:

@@ -1,7 +1,7 @@
-"""The tree of an expression, after macros are expanded.
+"""The tree of an expression after macro expansion.
 
-Every node has an id; what is found out about it later (its place, type, functions, cost) is kept in tables by id.
-Operators are calls of functions with names that cannot be written, such as `_+_`, `_&&_`, `_?_:_`, `_[_]`, `@in`, `!_`.
+Every node has an id; later results (its place, type, functions, cost) are kept in tables by id. Operators are calls of
+functions whose names cannot be written in an expression, such as `_+_`, `_&&_`, `_?_:_`, `_[_]`, `@in`, `!_`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ class Ident:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """`operand.field`; as a test (`has`) it is true if the field is there."""
+    """`operand.field`. As a test (`has`) it is true if the field exists."""
 
     id: int
     operand: "Expr"
@@ -43,7 +43,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class ListLiteral:
-    """`optionals` are the indices of elements written `?x`."""
+    """A list literal. `optionals` are the indices of elements written `?x`."""
 
     id: int
     elements: "tuple[Expr, ...]"
@@ -81,7 +81,7 @@ class StructLiteral:
 
 @dataclass(frozen=True, slots=True)
 class Comprehension:
-    """What macros such as `all` and `map` become: a fold over a list or map.
+    """The expansion of macros such as `all` and `map`: a fold over a list or map.
 
     With `variable2` the first variable is the index or key and the second the element or value.
     """
@@ -101,7 +101,7 @@ Expr = Literal | Ident | Select | Call | ListLiteral | MapLiteral | StructLitera
 
 
 def children(node: Expr) -> tuple[Expr, ...]:
-    """The nodes right below a node, in the order of the text."""
+    """Return the direct children of a node, in the order of the text."""
     match node:
         case Select():
             return (node.operand,)
@@ -119,7 +119,7 @@ def children(node: Expr) -> tuple[Expr, ...]:
 
 
 def walk(root: Expr) -> Iterator[Expr]:
-    """Every node, in no particular order."""
+    """Yield every node, in no particular order."""
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -129,7 +129,7 @@ def walk(root: Expr) -> Iterator[Expr]:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Line and column as the reference counts them: lines from 1, columns of code points from 0 (shown from 1)."""
+    """Line and column as the reference counts them: lines from 1, columns of code points from 0 (printed from 1)."""
 
     line: int
     column: int
@@ -137,9 +137,11 @@ class Place:
 
 @dataclass(frozen=True)
 class Source:
-    """The text, where each node's error is shown (`positions`) and which part of the text it is (`spans`).
+    """The text, with the position where each node's errors are shown (`positions`) and the text that the node covers
+    (`spans`).
 
-    Offsets count code points from 0. A node that a macro made has the position of the macro's call; its span may miss.
+    Offsets count code points from 0. A node that a macro made has the position of the macro's call and may have no
+    span.
     """
 
     text: str
@@ -155,14 +157,14 @@ class Source:
         return Place(line, offset - self._line_starts[line - 1])
 
     def snippet(self, id: int) -> str:
-        """The text of a node, empty if a macro made it."""
+        """Return the text of a node; empty if a macro made it."""
         start, end = self.spans.get(id, (0, 0))
         return self.text[start:end]
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """`macro_calls` has, by the id of the node that a macro became, the call as it was written."""
+    """A parsed expression. `macro_calls` maps the id of an expanded macro to the call as it was written."""
 
     root: Expr
     source: Source

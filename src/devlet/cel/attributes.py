@@ -1,8 +1,8 @@
-"""A variable or computed value with all that is selected from it: `device.attributes["x"].?y` is one attribute.
+"""A variable or computed value with everything selected from it: `device.attributes["x"].?y` is one attribute.
 
-It is one because an optional step makes the whole rest optional, and because the reference charges it as one: a unit
-for each field or index that is looked up and one for the attribute. Behind a conditional, fields are looked up in the
-chosen branch, and the attribute itself is free.
+Attributes exist for two reasons. An optional step makes the whole rest optional, and the reference charges the chain as
+one: a unit for each field or index that is looked up and one for the attribute. After a conditional, fields are looked
+up in the chosen branch, and the attribute itself is free.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _LANGUAGE = (dict, list, tuple, str, int, float, bytes, type(None))
 
 
 class Step(Protocol):
-    """A part of a plan that gives a value, or a CelError as a value."""
+    """A part of a plan. It returns a value, or a CelError as a value."""
 
     @property
     def id(self) -> int: ...
@@ -33,10 +33,10 @@ class Qualifier(Protocol):
     is_optional: bool
 
     def get(self, frame: AnyFrame, container: Value) -> Value:
-        """What is there, or an error."""
+        """Return the element, or an error."""
 
     def get_if_present(self, frame: AnyFrame, container: Value) -> Value:
-        """What is there, ABSENT, or an error."""
+        """Return the element, ABSENT, or an error."""
 
 
 class Attribute(Protocol):
@@ -73,7 +73,7 @@ class Variable:
 
 
 class Computed:
-    """What an expression gives, and what is selected from it."""
+    """A computed value, and the qualifiers selected from it."""
 
     __slots__ = ("_id", "_operand", "qualifiers")
 
@@ -139,7 +139,7 @@ def _qualified(frame: AnyFrame, value: Value, qualifiers: Sequence[Qualifier]) -
 
 
 class Constant:
-    """A field, or an index that is known. `host` is the name of the field in Python, of an object of the host."""
+    """A field, or a constant index. `host` is the Python name of the field, for host objects."""
 
     __slots__ = ("_host", "_key", "id", "is_optional")
 
@@ -150,7 +150,7 @@ class Constant:
         self.is_optional = is_optional
 
     def find(self, container: Value) -> Value:
-        """What is there, ABSENT, or an error."""
+        """Return the element, ABSENT, or an error."""
         if self._host and not isinstance(container, _LANGUAGE):
             return getattr(container, self._host, ABSENT)
         return _found(container, self._key, self.id)
@@ -229,7 +229,7 @@ class Dynamic:
 
 
 def is_key(value: Value) -> bool:
-    """Whether a list or map can be asked for it."""
+    """Return whether the value can be a key of a list or map."""
     return type(value) in _KEYS
 
 

@@ -1,8 +1,8 @@
-"""Find the type of every part of an expression, and what its names and calls refer to.
+"""The type checker: find the type of every part of an expression, and what its names and calls refer to.
 
-All issues of an expression are found, not just the first: what is wrong has the type `!error!`, which fits everywhere.
-The tree may be deeper than Python's stack, so visits are generators: each yields the parts it needs and gets them back
-checked, with dotted names resolved.
+The checker reports all issues of an expression, not only the first. Invalid parts get the type `!error!`, which is
+compatible with every type. The tree may be deeper than Python's stack, so visits are generators: each yields the
+children it needs and receives them checked, with dotted names resolved.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -49,7 +49,7 @@ from devlet.cel.values import Constant
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What a node refers to: an identifier by its full name, or the overloads of a function that fit."""
+    """The target of a node: an identifier by its full name, or the overloads of a function that fit."""
 
     name: str = ""
     overloads: tuple[str, ...] = ()
@@ -59,7 +59,8 @@ class Reference:
 
 @dataclass(frozen=True)
 class Checked:
-    """`types` and `references` are by node id. The tree in `parsed` has dotted names resolved."""
+    """A checked expression. `types` and `references` are by node id. In the tree of `parsed`, dotted names are
+    resolved."""
 
     parsed: Parsed
     types: Mapping[int, Type]
@@ -70,7 +71,7 @@ class Checked:
 
 @with_room
 def check(parsed: Parsed, environment: Environment) -> Checked:
-    """Raises CompileError with all issues."""
+    """Check types. Raises CompileError with all issues."""
     checker = _Checker(parsed, environment)
     root = checker.visit_all(parsed.root)
     types = checker.final_types()
@@ -118,7 +119,7 @@ class _Checker:
         return done or root
 
     def final_types(self) -> dict[int, Type]:
-        """Without type variables."""
+        """Return the types without type variables."""
         found: dict[int, Type] = {}
         for id, t in self.types.items():
             try:
@@ -129,7 +130,8 @@ class _Checker:
         return found
 
     def _too_complex(self, id: int) -> None:
-        """Ours alone: the reference takes minutes where types double, and has no limit on depth."""
+        """Report an expression that exceeds devlet's own limits. The reference takes minutes where types double, and
+        has no limit on depth."""
         if not self.issues:
             self._report(id, "the type of this expression is nested too deeply")
 
@@ -178,7 +180,7 @@ class _Checker:
         return self._environment.functions.get(name.removeprefix("."))
 
     def _qualified(self, e: Expr) -> str | None:
-        """The dotted name that an expression could be; None if it is longer than any name that there is."""
+        """Return the dotted name that an expression could be; None if it is longer than any existing name."""
         parts: list[str] = []
         while isinstance(e, Select) and not e.is_test and len(parts) < self._environment.longest_name:
             parts.append(e.field)
@@ -233,7 +235,7 @@ class _Checker:
         if target.kind is Kind.OBJECT:
             return self._object_field(id, target.name, field)
         if target.is_variable:
-            self._substitution.assignable(DYN, target)  # it cannot become anything else later
+            self._substitution.assignable(DYN, target)  # bound to dyn, so that it stays dyn
         elif not target.is_dyn and target.kind is not Kind.ERROR:
             self._report(id, f"type '{describe(target)}' does not support field selection")
         return DYN
@@ -297,7 +299,7 @@ class _Checker:
         self.references[id] = Reference(overloads=tuple(fitting))
 
     def _result(self, overload: Overload, given: Sequence[Type]) -> Type | None:
-        """What this overload returns for these arguments; None if they do not fit."""
+        """Return what this overload returns for these arguments; None if they do not fit."""
         params, result = overload.params, overload.result
         if names := parameters((result, *params)):
             variables = {name: self._substitution.variable() for name in names}
@@ -360,7 +362,7 @@ class _Checker:
         return inner
 
     def _join(self, before: Type | None, t: Type) -> Type:
-        """Mixed types are dyn here; that Kubernetes does not want them is for the validators."""
+        """Join two element types. Mixed types become dyn here; the validators reject them for Kubernetes."""
         if before is None:
             return t
         return most_general(before, t) if self._substitution.assignable(before, t) else DYN
@@ -420,14 +422,14 @@ class _Checker:
         return replace(e, range=range, init=init, condition=condition, step=step, result=result)
 
     def _range_types(self, range: Expr, has_second: str) -> tuple[Type, Type]:
-        """Types of the variables; the second counts only if there is one."""
+        """Return the types of the variables. The second is used only if there is a second variable."""
         t = self._substitution.apply(self._type(range))
         if t.kind is Kind.LIST:
             return (INT, t.params[0]) if has_second else (t.params[0], DYN)
         if t.kind is Kind.MAP:
             return t.params[0], t.params[1]
         if t.kind in (Kind.DYN, Kind.ERROR) or t.is_variable:
-            self._substitution.assignable(DYN, t)  # it cannot become anything else later
+            self._substitution.assignable(DYN, t)  # bound to dyn, so that it stays dyn
             return DYN, DYN
         text = f"expression of type '{describe(t)}' cannot be range of a comprehension"
         self._report(range.id, f"{text} (must be list, map, or dynamic)")
@@ -442,7 +444,7 @@ _NUMBERS = ("double", "int64", "uint64")
 
 
 def _compares_mixed_numbers(overload: str) -> bool:
-    """`less_int64_double` and the like."""
+    """Return whether this is an overload such as `less_int64_double`."""
     name, _, right = overload.rpartition("_")
     operator, _, left = name.rpartition("_")
     return right in _NUMBERS and left in _NUMBERS and left != right and operator.startswith(("less", "greater"))

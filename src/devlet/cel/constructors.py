@@ -1,6 +1,6 @@
-"""The parts of a plan that make lists, maps and messages from what is inside.
+"""Steps of a plan that build lists, maps and messages.
 
-They cost the same whether they succeed or not; what comes after an element that failed is not evaluated.
+They cost the same whether they succeed or not. Evaluation stops at the first element that fails.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from devlet.objects.values.semver import Semver
 
 
 class Constructor:
-    """`make` gets the values of the parts."""
+    """Builds a value. `make` is called with the values of the parts."""
 
     __slots__ = ("_cost", "_make", "_parts", "id")
 
@@ -42,17 +42,18 @@ class Constructor:
         return result
 
     def fold(self, values: Sequence[Value]) -> Value:
-        """The value if those of the parts are known in advance."""
+        """Return the value, given constant values of the parts."""
         return called(self._make, [values], self.id)
 
 
 def list_of_parts(id: int, parts: Sequence[Step], optionals: frozenset[int]) -> Constructor:
-    """`optionals` are the numbers of the elements that are written `?x`."""
+    """Return the step for a list. `optionals` are the indices of the elements that are written `?x`."""
     return Constructor(id, parts, (lambda values: _list(values, optionals)) if optionals else list, LIST_COST)
 
 
 def map_of_parts(id: int, parts: Sequence[Step], optionals: frozenset[int]) -> Constructor:
-    """`parts` are keys and values in turn, `optionals` the numbers of the entries that are written `?key: x`."""
+    """Return the step for a map. `parts` alternates keys and values; `optionals` are the indices of the entries that
+    are written `?key: x`."""
     return Constructor(id, parts, lambda values: _map(values, optionals), MAP_COST)
 
 
@@ -88,7 +89,8 @@ def _map(values: Sequence[Value], optionals: frozenset[int]) -> dict[Value, Valu
 
 
 def _check_key(key: Value) -> None:
-    """The reference lets lists and maps be keys that nothing can ever find, and fails on the rest of these."""
+    """Check a key. The reference accepts lists and maps as keys although they can never be found, and fails on other
+    types."""
     if isinstance(key, list | tuple | dict):
         raise CelError(f"unsupported key type: {type_name(key)}")
     if isinstance(key, bytes | Semver):

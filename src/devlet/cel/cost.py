@@ -1,8 +1,8 @@
-"""What an evaluation costs, counted the way the reference counts it: unit by unit, in the same order.
+"""The cost of an evaluation, counted unit by unit and in the same order as in the reference.
 
-The reference keeps a stack of the values that were computed and charges a call only if it finds all of the call's
-arguments there. Some are not (an argument that was never evaluated because another one failed), and such a call is
-free. That is why this keeps the same stack instead of adding up numbers.
+The reference keeps a stack of computed values and charges a call only if it finds all of the call's arguments there. If
+an argument was never evaluated because another one failed, the call is free. To reproduce that, this module keeps the
+same stack instead of adding up numbers.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from typing import Final
 from devlet.cel.values import CostExceeded, Value
 
 SELECT_COST: Final = 1
-"""Of a variable, and of each field or index that is looked up in it."""
+"""The cost of a variable, and of each field or index that is looked up in it."""
 LIST_COST: Final = 10
 MAP_COST: Final = 30
 STRUCT_COST: Final = 40
@@ -20,7 +20,7 @@ LIMIT_EXCEEDED: Final = "operation cancelled: actual cost limit exceeded"
 
 
 class Tracker:
-    """Cost so far, and the stack of computed values by the id of their node."""
+    """The cost so far, and the stack of computed values by node id."""
 
     __slots__ = ("_ids", "_places", "_values", "cost", "limit", "trace")
 
@@ -33,7 +33,7 @@ class Tracker:
         self._places: dict[int, list[int]] = {}
 
     def record(self, node: int, value: Value, cost: int = 0) -> None:
-        """A node has its value. Raises CostExceeded."""
+        """Record the value of a node, and its cost. Raises CostExceeded."""
         self.cost += cost
         self._places.setdefault(node, []).append(len(self._ids))
         self._ids.append(node)
@@ -44,13 +44,13 @@ class Tracker:
             raise CostExceeded(LIMIT_EXCEEDED, node)
 
     def drop(self, nodes: Iterable[int]) -> None:
-        """Forget these values and all that came after each."""
+        """Forget these values and everything that came after each."""
         for node in nodes:
             if places := self._places.get(node):
                 self._cut(places[-1])
 
     def take(self, nodes: Sequence[int]) -> list[Value] | None:
-        """The values of the arguments of a call, forgotten like in `drop`; None if one is not there."""
+        """Return the values of a call's arguments and forget them as `drop` does; None if one is missing."""
         found: list[Value] = []
         for node in reversed(nodes):
             places = self._places.get(node)

@@ -1,8 +1,8 @@
-"""Which code a call runs, and what it costs.
+"""Choose the code that a call runs, and its cost.
 
-If the checker found one overload, that one is called and charged. If several are possible (an argument is `dyn`), the
-first one that fits the values is called, but the reference then knows no overload to charge: only the costs that it has
-by function, those of Kubernetes' own libraries, count, and everything else costs one.
+If the checker found one overload, it is called and charged. If several are possible (an argument is `dyn`), the first
+one that fits the values is called. In that case the reference does not know which overload to charge: it charges the
+costs that it has by function, those of Kubernetes' own libraries, and one unit for everything else.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,11 +18,11 @@ _BY_FUNCTION: Final = frozenset(
     cidr isIP isCIDR ip ip.isCanonical containsIP containsCIDR quantity isQuantity semver isSemver validate""".split()
 )
 _LIKE: Final = {"containsIP": "cidr_contains_ip_ip", "containsCIDR": "cidr_contains_cidr"}
-"""Where the cost of an unknown overload is that of a certain one."""
+"""Functions whose unknown overloads cost the same as the given overload."""
 
 
 def implementation(function: Function, chosen: Overload | None) -> Callable[..., Value]:
-    """`chosen` is the only overload that is possible, if there is just one."""
+    """Return the code of a call. `chosen` is the only possible overload, if there is just one."""
     if function.name == "_+_" and function.dispatch:
         return _in_place(function.dispatch)
     if function.dispatch:
@@ -70,7 +70,7 @@ def _all_fit(params: Sequence[Type], arguments: Sequence[Value]) -> bool:
 
 
 def fits(param: Type, value: Value) -> bool:
-    """Whether an argument has the type, as far as it is looked at: of lists and maps the first element counts."""
+    """Return whether an argument has the type. For lists and maps only the first element is checked."""
     kind = param.kind
     if kind in _ANYTHING:
         return True

@@ -1,7 +1,7 @@
-"""What an expression may use: variables, types, functions and macros, as each release of Kubernetes has them.
+"""The variables, types, functions and macros that an expression may use in each release of Kubernetes.
 
-New expressions may use what the release knows; expressions that are stored already may use everything, or a
-downgrade would break them. Hosts add their own variables and object types with `extended`.
+New expressions may use what the release supports. Stored expressions may use everything, or a downgrade would break
+them. Hosts add their own variables and object types with `extended`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -53,12 +53,12 @@ from devlet.cel.types import (
 from devlet.cel.values import Constant
 
 Path = tuple[str, ...]
-"""From a variable: its name, fields, and `@items`, `@keys` or `@values` of lists and maps."""
+"""The path from a variable: its name, fields, and `@items`, `@keys` or `@values` of lists and maps."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectField:
-    """A field of an object of the host: its type, and the attribute that holds it in Python."""
+    """A field of a host object: its type, and the attribute that holds it in Python."""
 
     type: Type
     attribute: str
@@ -66,7 +66,8 @@ class ObjectField:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """What an identifier means. A constant or a type has a value; a type without one exists for the checker only."""
+    """The meaning of an identifier. A constant or a type has a value; a type without one exists for the checker
+    only."""
 
     name: str
     type: Type
@@ -79,7 +80,8 @@ def _no_sizes(path: Path) -> Range | None:
 
 @dataclass(frozen=True)
 class Environment:
-    """`objects` are the types with fields, by name; `sizes` is how large the host says the value at a path can be."""
+    """An environment. `objects` are the types with fields, by name; `sizes` returns the host's size limit for the value
+    at a path."""
 
     variables: Mapping[str, Type] = field(default_factory=dict)
     objects: Mapping[str, Mapping[str, ObjectField]] = field(default_factory=dict)
@@ -113,7 +115,7 @@ class Environment:
 
     @cached_property
     def names(self) -> Mapping[str, Name]:
-        """Every identifier outside of comprehensions. A variable hides a type of the same name."""
+        """Return every identifier outside of comprehensions. A variable hides a type of the same name."""
         found: dict[str, Name] = {n: Name(n, INT, value) for n, value in protobuf.ENUM_VALUES.items()}
         found |= {n: Name(n, type_of(t), t) for n, t in self.type_names.items()}
         found |= {n: Name(n, type_of(t), t) for n, t in protobuf.MESSAGES.items()}
@@ -123,7 +125,7 @@ class Environment:
 
     @cached_property
     def _object_types(self) -> Mapping[str, Type]:
-        """Names that come with the objects of a host: also those of fields that hold maps or lists."""
+        """Return the names that come with host objects, including those of fields that hold maps or lists."""
         if not self.objects:
             return {}
         found = {"duration": DURATION, "timestamp": TIMESTAMP}
@@ -133,7 +135,7 @@ class Environment:
         return found
 
     def has_fields(self, type_name: str) -> bool:
-        """Whether fields of this type can be asked for, which does not mean that it has any."""
+        """Return whether fields of this type can be selected. The type may still have none."""
         if type_name in self.objects or type_name in protobuf.FIELDS:
             return True
         return bool(self.objects) and (type_name in _STANDARD_TYPES or type_name in self._object_types)
@@ -148,7 +150,7 @@ class Environment:
 
     @cached_property
     def longest_name(self) -> int:
-        """Parts of the longest dotted name of an identifier or a function."""
+        """Return the number of parts of the longest dotted name of an identifier or a function."""
         return max((name.count(".") + 1 for name in (*self.names, *self.functions)), default=1)
 
 
@@ -157,11 +159,11 @@ _STANDARD_TYPES: Final[Mapping[str, tuple[Type, Type]]] = {
     "list": (list_of(A), LIST),
     "map": (map_of(A, B), MAP),
 }
-"""Static type and value: of a list the type is known, what is in it is not."""
+"""Static type and value. For lists and maps only the container's type is known, not that of the elements."""
 
 
 def _merged(functions: Mapping[str, Function], libraries: Iterable[Library]) -> Mapping[str, Function]:
-    """Overloads of the same function add up, in the order of the libraries."""
+    """Merge functions. Overloads of the same function are combined, in the order of the libraries."""
     merged = dict(functions)
     for function in (f for library in libraries for f in library.functions):
         before = merged.get(function.name)
@@ -175,12 +177,12 @@ def _joined(old: Function, new: Function) -> Function:
 
 
 BINDINGS: Final = Library("cel.lib.ext.cel.bindings", (), macros=tuple(macros.BINDINGS))
-"""`cel.bind`. No release has it for all hosts; selectors of devices do."""
+"""`cel.bind`. No release supports it for all hosts, but device selectors have it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Since:
-    """The release that brought a library, and the one that took it away for a newer version of itself."""
+    """The release that added a library, and the release that replaced it with a newer version."""
 
     minor: int
     library: Library
@@ -209,7 +211,7 @@ _LIBRARIES: Final = (
     _Since(33, semver.LIBRARY),
     _Since(34, lists.LIBRARY),
 )
-"""In the order in which the reference adds them: the first overload that fits decides some types."""
+"""Libraries in the reference's order, which matters: the first overload that fits decides some types."""
 
 
 _NEWEST: Final = 999
@@ -217,9 +219,9 @@ _NEWEST: Final = 999
 
 @cache
 def kubernetes(version: tuple[int, int], *, stored: bool) -> Environment:
-    """The base of all environments of a Kubernetes release; for stored expressions it has all that there is.
+    """Return the base of all environments of a Kubernetes release; for stored expressions it contains everything.
 
-    There are no versions before 1.23 and none of them is 2.0: only the second number counts.
+    No version is older than 1.23 and none is 2.0, so only the minor version counts.
     """
     minor = _NEWEST if stored else version[1]
     base = Environment(

@@ -1,7 +1,7 @@
-"""The cost of an expression before it runs: least and most, from what is known about the sizes of its values.
+"""Estimate the cost of an expression before it runs: minimum and maximum, from the known sizes of its values.
 
 A size is the number of characters, bytes, elements or entries. It comes from the text itself, from what functions say
-about their results, or from the host by the path of a value; without any of these it is unbounded, and so is the cost.
+about their results, or from the host by the path of a value. Otherwise it is unbounded, and so is the cost.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -40,8 +40,8 @@ _CONCATENATIONS: Final = {"add_string", "add_bytes", "add_list"}
 class _Path:
     """How a value is reached from a variable.
 
-    Paths share memory as slices in Go do: two that continue the same path may share their last step, and then the
-    later one counts for both. `m.all(k, v, v.all(k2, v2, ...))` costs what it costs because of this.
+    Paths share memory like slices in Go: two that continue the same path may share their last step, and then the later
+    one counts for both. The cost of `m.all(k, v, v.all(k2, v2, ...))` depends on this.
     """
 
     __slots__ = ("_capacity", "_length", "_steps")
@@ -65,7 +65,7 @@ class _Path:
 
 @dataclass(frozen=True, slots=True)
 class _Entries:
-    """How large the keys and values of a map are; of a list, the index and the elements."""
+    """The sizes of keys and values of a map, or of the index and the elements of a list."""
 
     kind: Kind
     key: Range
@@ -85,7 +85,7 @@ def _no_path() -> _Path:
 
 @with_room
 def estimate(checked: Checked) -> Range:
-    """From the least to the most it can cost; at most UNBOUNDED."""
+    """Return the least and the most that the expression can cost; at most UNBOUNDED."""
     return _Estimate(checked).cost(checked.parsed.root)
 
 
@@ -351,7 +351,7 @@ class _Estimate:
 
 
 def _is_bind(node: Comprehension) -> bool:
-    """A comprehension over nothing that `cel.bind` or `optMap` made."""
+    """Return whether the comprehension over an empty list comes from `cel.bind` or `optMap`."""
     return (
         isinstance(node.range, ListLiteral)
         and not node.range.elements

@@ -1,6 +1,7 @@
-"""Run a plan: value, actual cost and, when asked, the value of every part.
+"""Run a plan: return the value, the actual cost and, on request, the value of every part.
 
-This counts cost exactly as the reference does; the functions that `generate` writes do not count, and are much faster.
+The cost is exactly that of the reference. The functions that `generate` writes do not count cost and are much
+faster.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,14 +18,14 @@ from devlet.cel.values import CelError, Value
 DEFAULT_LIMIT: Final = 1_000_000
 
 MAX_PATTERN_WORK: Final = 100_000
-"""Instructions of the regular expressions that one evaluation may put together and compile."""
+"""The limit on instructions of the regular expressions that one evaluation may build and compile."""
 
 _SHALLOW = 100
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Either an error or a value. `trace` has what each node's value was last, by its id, if that was asked for."""
+    """Either an error or a value. `trace`, if requested, has the last value of each node, by its id."""
 
     value: Value
     error: CelError | None
@@ -40,7 +41,7 @@ def evaluate(
     give_up: Callable[[], bool] | None = None,
     trace: bool = False,
 ) -> Evaluation:
-    """`give_up` is asked now and then in comprehensions; the evaluation fails as soon as it says yes."""
+    """Run a plan. Comprehensions call `give_up` occasionally; once it returns true, the evaluation fails."""
     traced: dict[int, Value] | None = {} if trace else None
     tracker = Tracker(cost_limit, traced)
     run = plan.root.evaluate if plan.depth <= _SHALLOW else with_room(plan.root.evaluate)
@@ -49,7 +50,7 @@ def evaluate(
             value = run(Frame(Run(tracker, give_up), variables))
     except CelError as raised:
         value = raised
-    except Exception as unexpected:  # as the reference recovers: one expression must not end all the others
+    except Exception as unexpected:  # recover like the reference: one expression must not affect the others
         value = CelError(f"internal error: {unexpected}")
     if isinstance(value, CelError):
         return Evaluation(None, value, tracker.cost, traced or {})

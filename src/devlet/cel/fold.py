@@ -1,4 +1,4 @@
-"""Comprehensions: what `all`, `map`, `filter`, `cel.bind` and the like have become."""
+"""Comprehensions: the expansion of `all`, `map`, `filter`, `cel.bind` and similar macros."""
 
 from collections.abc import Iterator
 
@@ -9,14 +9,15 @@ from devlet.cel.values import CelError, Value
 
 
 class Growing(list[Value]):
-    """The list that a comprehension builds. Adding to it changes it, or `map` over n elements would take n * n steps.
+    """The list that a comprehension builds. It is extended in place, because otherwise `map` over n elements would take
+    n * n steps.
 
-    Only its comprehension can name it, so nobody sees it change.
+    Only its comprehension can refer to it, so the mutation is invisible.
     """
 
 
 class Fold:
-    """`accumulator` and the variables are names; the others are parts of the plan."""
+    """A comprehension. `accumulator` and the variables are names; the other fields are parts of the plan."""
 
     __slots__ = ("accumulator", "condition", "id", "init", "range", "result", "step", "variable", "variable2")
 

@@ -1,6 +1,6 @@
-"""Check `"%d".format([1])` before it runs: do the clauses of a literal format fit the elements of a literal list?
+"""Check `"%d".format([1])` statically: whether the clauses of a literal format fit the elements of a literal list.
 
-The reference walks the bytes of the format, not its characters; messages show it.
+The reference walks the bytes of the format, not its characters, which shows in its messages.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,7 +51,7 @@ class _Problem(Exception):
 
 
 def format_problem(call: Call, overloads: Sequence[str], types: Mapping[int, Type]) -> tuple[int, str] | None:
-    """The node to blame and why; None if there is nothing wrong or nothing to check."""
+    """Return the node to report and the problem; None if there is no problem or nothing to check."""
     if call.function != "format" or "string_format" not in overloads or len(call.args) != 1:
         return None
     template, arguments = call.target, call.args[0]

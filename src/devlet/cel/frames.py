@@ -1,7 +1,7 @@
-"""Where names are looked up while an expression runs: variables first, and inside of each comprehension its own names.
+"""Look up names during evaluation: the variables, and inside each comprehension its own names.
 
-The start value of an accumulator is computed when it is first read, in the frame outside of the comprehension. A
-variable of `cel.bind` that nobody reads costs nothing therefore and cannot fail.
+The initial value of an accumulator is computed when it is first read, in the frame outside of the comprehension. So an
+unused variable of `cel.bind` costs nothing and cannot fail.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from devlet.cel.fold import Fold
 
 STEPS_BETWEEN_QUESTIONS: Final = 100
-"""Steps of comprehensions after which `give_up` is asked again."""
+"""The number of comprehension steps between two calls of `give_up`."""
 
 
 class Run:
-    """One evaluation: its cost, and whether somebody wants it to end."""
+    """One evaluation: its cost, and whether to give it up."""
 
     __slots__ = ("_give_up", "_steps", "tracker")
 
@@ -29,7 +29,7 @@ class Run:
         self._steps = 0
 
     def step(self, node: int) -> None:
-        """A comprehension has made a step. Raises CostExceeded."""
+        """Count a step of a comprehension. Raises CostExceeded."""
         self._steps += 1
         if self._give_up and self._steps % STEPS_BETWEEN_QUESTIONS == 0 and self._give_up():
             raise CostExceeded("operation interrupted", node)
@@ -46,12 +46,12 @@ class Frame:
         self.variables = variables
 
     def find(self, name: str) -> Value:
-        """The value, an error if that is what it has become, or ABSENT."""
+        """Return the value, an error if computing the value failed, or ABSENT."""
         return self.variables.get(name, ABSENT)
 
 
 class FoldFrame:
-    """The names of one comprehension. The variables are gone when its result is computed."""
+    """The names of one comprehension. Its variables no longer exist when its result is computed."""
 
     __slots__ = ("_fold", "_outer", "accumulator", "finished", "first", "run", "second", "tracker")
 

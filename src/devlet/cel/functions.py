@@ -1,6 +1,6 @@
-"""How a library says what its functions are: signatures for the checker, Python code, and what a call costs.
+"""How a library declares its functions: signatures for the checker, Python code, and the cost of a call.
 
-A function has overloads. The checker keeps those whose parameters fit the static types; at run time the first of them
+A function has overloads. The checker keeps those whose parameters fit the static types. At run time the first of them
 whose parameters fit the values is called, so an implementation may rely on the types of its arguments.
 """
 
@@ -16,7 +16,7 @@ UNBOUNDED = 2**64 - 1
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """From `min` to `max`, of sizes or of costs."""
+    """A range of sizes or costs, from `min` to `max`."""
 
     min: int
     max: int
@@ -24,7 +24,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class SizedNode:
-    """What the estimate knows about an argument: its type, path from a variable, and the size, if it can be told."""
+    """What the estimate knows about an argument: its type, its path from a variable, and its size if known."""
 
     type: Type
     path: tuple[str, ...]
@@ -32,27 +32,28 @@ class SizedNode:
     literal: Value = None
     is_literal: bool = False
     items: Range | None = None
-    """How large the host says the elements of this list are."""
+    """The host's limits on the size of the list's elements."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallEstimate:
-    """Cost of the call itself, without its arguments; size of the result if it can be told."""
+    """The cost of the call itself, without its arguments, and the size of the result if known."""
 
     cost: Range
     size: Range | None = None
 
 
 Estimator = Callable[[SizedNode | None, Sequence[SizedNode]], CallEstimate | None]
-"""Target (None of a global function) and arguments. None: the default of one unit and an unknown size."""
+"""Takes the target (None for a global function) and the arguments. None is the default: one unit, unknown size."""
 
 CostOf = Callable[[Sequence[Value], Value], int | None]
-"""Actual cost of a call from its arguments (a target first) and its result. None: the default."""
+"""Returns the actual cost of a call from its arguments (a target first) and its result. None stands for the default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """`params` has the target first if it `is_member`. `call` gets evaluated arguments and raises CelError."""
+    """An overload. If it `is_member`, the target is the first of `params`. `call` takes evaluated arguments and raises
+    CelError."""
 
     id: str
     params: tuple[Type, ...]
@@ -65,7 +66,7 @@ class Overload:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """`dispatch`, if set, is called instead of an overload, whatever the arguments are: for the operators."""
+    """A function. `dispatch`, if set, is called instead of an overload for any arguments; operators use it."""
 
     name: str
     overloads: tuple[Overload, ...]
@@ -74,10 +75,10 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """`types` are the names that can be written in an expression as types, e.g. `kubernetes.Quantity`."""
+    """A library. `types` are the names that can be written in an expression as types, e.g. `kubernetes.Quantity`."""
 
     name: str
     functions: tuple[Function, ...]
     types: tuple[Type, ...] = ()
     macros: tuple[str, ...] = field(default=())
-    """Names of the macros (devlet.cel.macros) that come with it."""
+    """Names of the macros (devlet.cel.macros) that belong to the library."""

@@ -1,6 +1,6 @@
-"""The grammar of CEL as a graph, for messages about text that does not fit it (`syntax_errors`).
+"""The grammar of CEL as a graph, for messages about syntax errors (`syntax_errors`).
 
-Of each place in it one can ask which tokens may come next. The parser itself does not use this: it is written by hand.
+The graph answers which tokens may come next at any point. The parser is hand-written and does not use it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ from typing import Final
 from devlet.cel.lexer import BYTES, EOF, ESC_IDENTIFIER, IDENTIFIER, NUM_FLOAT, NUM_INT, NUM_UINT, STRING
 
 END_OF_RULE: Final = "<EPSILON>"
-"""Among the next tokens: the rule may end here, so what comes next depends on who uses it."""
+"""Among the next tokens it means that the rule may end here, so the enclosing rule decides what comes next."""
 
 
 class Step(Enum):
@@ -20,11 +20,11 @@ class Step(Enum):
     RULE = auto()
     OPTION = auto()
     LOOP = auto()
-    """Before the first round."""
+    """Before the first iteration."""
     FIRST_ROUND = auto()
-    """Of a loop that has at least one."""
+    """Before the first iteration of a loop that has at least one."""
     AGAIN = auto()
-    """After a round."""
+    """After an iteration."""
     CHOICE = auto()
     END = auto()
 
@@ -35,11 +35,11 @@ class Node:
     tokens: frozenset[str] = frozenset()
     rule: str = ""
     binding: int = 0
-    """Of a rule with operators: how strong they must bind to belong to it."""
+    """For a rule with operators: how strongly they must bind to belong to it."""
     branches: "list[Node]" = field(default_factory=list)
     next: "Node | None" = None
     decision: str = ""
-    """How to choose a branch, if one token does not tell."""
+    """How to choose a branch if one token is not enough."""
 
 
 _Part = tuple[object, ...]
@@ -146,7 +146,7 @@ _RULES: Final[dict[str, tuple[_Part | str, ...]]] = {
 
 
 def _built(parts: Iterable[_Part | str], after: Node) -> Node:
-    """The first node of a sequence that goes on with `after`."""
+    """Return the first node of a sequence that continues with `after`."""
     first = after
     for part in reversed(tuple(parts)):
         first = _node(part, first)
@@ -181,7 +181,7 @@ RULES: Final = {name: _built(parts, Node(Step.END)) for name, parts in _RULES.it
 
 @cache
 def next_tokens(node: Node) -> frozenset[str]:
-    """What may come at a node, and END_OF_RULE if the rule may end."""
+    """Return the tokens that may come at a node, and END_OF_RULE if the rule may end there."""
     return frozenset(_next_tokens(node))
 
 

@@ -1,6 +1,6 @@
-"""What is wrong with an expression and where, printed exactly as the reference prints it.
+"""Errors in an expression and their places, printed exactly as the reference prints them.
 
-Offsets count code points, and so does the column: the caret is drawn with wide characters under wide text.
+Offsets and columns count code points. The caret is drawn with wide characters below wide text.
 """
 
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 NOWHERE: Final = -1
-"""The offset of an issue that has no place, such as a limit that was reached."""
+"""The offset of an issue without a place, such as a limit that was reached."""
 
 _SHOWN: Final = 100
 _LONGEST_SNIPPET: Final = 16384
@@ -21,7 +21,7 @@ class Issue:
 
 
 class CompileError(Exception):
-    """The expression cannot be used. The text has all issues, each with its line of source and a caret."""
+    """The expression does not compile. The text has all issues, each with its line of source and a caret."""
 
     def __init__(self, source: str, issues: Sequence[Issue]) -> None:
         super().__init__(render(source, issues))
@@ -30,7 +30,7 @@ class CompileError(Exception):
 
 
 def render(source: str, issues: Iterable[Issue]) -> str:
-    """All issues in the order of the source, at most a hundred of them."""
+    """Format the issues in the order of the source, at most a hundred of them."""
     found = list(issues)
     shown = sorted(found[:_SHOWN], key=lambda issue: issue.offset)
     texts = [_render_one(source, issue) for issue in shown]

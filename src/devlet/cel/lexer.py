@@ -1,4 +1,4 @@
-"""Text to tokens. What cannot be a token is an issue, and reading goes on behind it, as in the reference."""
+"""Split text into tokens. As in the reference, text that cannot be a token is reported and skipped."""
 
 import re
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The last token is an EOF with empty text. `broken` are the parts of the source that are no tokens."""
+    """The tokens. The last one is an EOF with empty text. `broken` are the parts of the source that are not tokens."""
 
     source: str
     tokens: list[Token]
@@ -44,7 +44,7 @@ class Tokens:
     broken: list[tuple[int, int]]
 
     def text(self, first: Token, last: Token) -> str:
-        """From one token to another with the space between them, but without what is broken."""
+        """Return the text from one token to another, including the space between them, but without broken parts."""
         pieces = []
         at = first.start
         for start, end in self.broken:
@@ -70,7 +70,7 @@ _QUOTED = "|".join(
 
 _EXPONENT = r"[eE][+-]?[0-9]++"
 
-# The longest match wins in the reference; the order of the alternatives here comes to the same.
+# The longest match wins in the reference; the order of the alternatives here has the same effect.
 _TOKEN = re.compile(
     "|".join(
         (
@@ -88,7 +88,7 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 
-# What was read before it was clear that it is no token: an unfinished string, half an operator, or nothing at all.
+# The text that was consumed before it turned out not to be a token: an unfinished string, half an operator, or nothing.
 _BROKEN = re.compile(
     rf"""["](?:{_ESCAPE}|[^\\"\n\r])*+(?P<double>\\?)|['](?:{_ESCAPE}|[^\\'\n\r])*+(?P<single>\\?)"""
     r"""|`[A-Za-z0-9_.\-/ ]*+|[&|=]|"""
@@ -123,7 +123,7 @@ def _token(group: str, text: str, start: int) -> Token:
 
 
 def _stop_of_broken(text: str, start: int) -> int:
-    """The first character that no token has at its place; it is dropped too."""
+    """Return the end of a broken part: the first character that cannot continue any token, which is also skipped."""
     match = _BROKEN.match(text, start)
     assert match is not None
     if match["double"] or match["single"]:

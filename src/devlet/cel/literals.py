@@ -1,4 +1,4 @@
-"""What a literal in the text means: numbers within their limits, strings and bytes without quotes and escapes.
+"""The values of literals: numbers within their limits, strings and bytes without quotes and escapes.
 
 Every function raises ValueError with the reference's text. `\\x41` is a character in a string and a byte in bytes.
 """
@@ -28,7 +28,7 @@ def uint_value(text: str) -> Uint:
 
 
 def _digits(text: str) -> int:
-    """Cut before Python refuses to read thousands of digits: too large in any case."""
+    """Shorten a number that is too large anyway, because Python refuses to parse thousands of digits."""
     digits, base = (text[2:], 16) if text.startswith("0x") else (text, 10)
     return int(digits.lstrip("0")[:30] or "0", base)
 

@@ -1,7 +1,8 @@
-"""Macros: calls that the parser replaces by other expressions, `has` and `all` for example.
+"""Macros: calls that the parser replaces by other expressions, for example `has` and `all`.
 
-What they become has exactly the shape it has in the reference, because costs are counted on it. A macro is chosen by
-its name, number of arguments and whether it is called on something; every other call is a call of a function.
+Expansions have exactly the shape that they have in the reference, because costs are counted on them. A macro is
+identified by its name, its number of arguments and whether it is called on a target; every other call is a function
+call.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -29,7 +30,7 @@ MAP_INSERT: Final = "cel.@mapInsert"
 
 
 class MacroError(Exception):
-    """The arguments do not fit; `node` is the id of the one to point at."""
+    """The arguments do not fit; `node` is the id of the one to report."""
 
     def __init__(self, message: str, node: int) -> None:
         super().__init__(message)
@@ -39,7 +40,8 @@ class MacroError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Makes the nodes of an expansion. `new_id` gives an id with the position of the macro's call, `new_id(x)` of x."""
+    """Creates the nodes of an expansion. `new_id` returns an id with the position of the macro's call, `new_id(x)` with
+    that of x."""
 
     new_id: Callable[[int | None], int]
 
@@ -78,7 +80,7 @@ class Maker:
         return Comprehension(self.new_id(None), over, *variables, accumulator, init, condition, step, result)
 
     def copy(self, node: Expr) -> Expr:
-        """The same tree with ids of its own."""
+        """Copy the tree with ids of its own."""
         id = self.new_id(node.id)
         match node:
             case Literal():
@@ -110,7 +112,7 @@ class Maker:
 
 
 Expander = Callable[[Maker, Expr, tuple[Expr, ...]], Expr | None]
-"""Gets what the macro is called on (of a global macro: its first argument) and the arguments. None: a function."""
+"""Takes the target (for a global macro its first argument) and the arguments. Returns None if it is a function call."""
 
 
 def _name(node: Expr, message: str) -> str:
@@ -180,7 +182,7 @@ def _exists_one(split: _Variables) -> Expander:
 
 
 def _collect(make: Maker, args: tuple[Expr, ...], put: Callable[[Expr], Expr]) -> Expr:
-    """The step of a loop that collects `put(args[-1])`, if args[0] of two holds."""
+    """Return the step of a loop that collects `put(args[-1])`, if the condition args[0] of two arguments holds."""
     step = put(args[-1])
     return step if len(args) == 1 else make.call("_?_:_", args[0], step, make.ident())
 
@@ -217,7 +219,7 @@ def _has(make: Maker, _: Expr, args: tuple[Expr, ...]) -> Expr:
 
 
 def _let(make: Maker, name: str, value: Expr, result: Expr) -> Expr:
-    """A loop over nothing, of which only the initial value and the result count."""
+    """Return a loop over an empty list, of which only the initial value and the result count."""
     return make.fold(make.list(), (UNUSED, ""), value, make.literal(False), make.ident(name), result, accumulator=name)
 
 
@@ -254,7 +256,8 @@ def _sort_by(make: Maker, target: Expr, args: tuple[Expr, ...]) -> Expr:
 
 @dataclass(frozen=True, slots=True)
 class Macro:
-    """`name` is how environments call it; a two-variable macro with the name of another has a `2` behind its own."""
+    """A macro. `name` is its name in environments; a two-variable macro that shares its name with another has a `2`
+    appended."""
 
     name: str
     function: str
@@ -296,6 +299,6 @@ Signature = tuple[str, int, bool]
 
 
 def by_signature(names: Collection[str]) -> Mapping[Signature, Macro]:
-    """Function, number of arguments, and whether it is called on something, of each macro named."""
+    """Return the named macros by function, number of arguments, and whether they are called on a target."""
     chosen = (macro for macro in _MACROS if macro.name in names)
     return {(macro.function, count, macro.on_target): macro for macro in chosen for count in macro.counts}

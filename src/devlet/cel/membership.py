@@ -1,4 +1,4 @@
-"""Constant lists as sets, for `x in ["a", "b"]`: like the reference, equal numbers of other types are put in, too."""
+"""Constant lists as sets, for `x in ["a", "b"]`. As in the reference, equal numbers of other types are added."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ _UNHASHABLE: Final = frozenset(("bytes", "kubernetes.Semver"))
 
 
 class Members:
-    """A set that tells 1 from true, and 1 from 1u: a value is found only if its type was put in."""
+    """A set that distinguishes 1 from true, and 1 from 1u: a value is found only if its type was added."""
 
     __slots__ = ("_members",)
 
@@ -20,11 +20,11 @@ class Members:
 
     @property
     def texts(self) -> frozenset[str]:
-        """The strings among them."""
+        """Return the strings in the set."""
         return frozenset(value for kind, value in self._members if kind is str)
 
     def has(self, value: Value, node: int = 0) -> bool:
-        """Raises for what the reference cannot look up, and such an error is not absorbed by `||`."""
+        """Test membership. Raises for values that the reference cannot look up; `||` does not absorb that error."""
         if type(value) in _PRIMITIVE:
             return value == value and (type(value), value) in self._members
         if type_name(value) in _UNHASHABLE:
@@ -33,7 +33,7 @@ class Members:
 
 
 def members(elements: list[Value]) -> Members | None:
-    """None if it cannot be a set."""
+    """Return the elements as a set; None if that is not possible."""
     return Members(elements) if all(type(element) in _PRIMITIVE for element in elements) else None
 
 

@@ -1,4 +1,4 @@
-"""Values that are written as messages of protobuf: `google.protobuf.Int64Value{value: 1}` is just 1."""
+"""Values written as protobuf messages: `google.protobuf.Int64Value{value: 1}` is simply 1."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -21,7 +21,7 @@ _LIMITS: Final = {"Int32Value": (-(2**31), 2**31 - 1), "UInt32Value": (0, 2**32 
 
 
 def make(name: str, fields: Mapping[str, Value]) -> Value:
-    """The value of a literal of a type by that name."""
+    """Return the value of a message literal of the named type."""
     package, _, short = name.rpartition(".")
     if package == "google.protobuf":
         if short in _WRAPPED:
@@ -62,7 +62,7 @@ def _timestamp(nanoseconds: int) -> Timestamp:
 
 
 def _of_value(fields: Mapping[str, Value]) -> Value:
-    """At most one is set."""
+    """Return the value of a `Value` message, of which at most one field is set."""
     for field, value in fields.items():
         return None if field == "null_value" else value
     return None

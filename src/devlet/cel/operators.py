@@ -1,8 +1,8 @@
-"""The operators of the language on values: equality, order, arithmetic, index, `in`, `size`, and access to fields.
+"""The operators of the language on values: equality, order, arithmetic, index, `in`, `size`, and field access.
 
-The easy mistake is to use Python's own operators: `1 == True`, `-7 // 2`, `{1: x}[True]` and integers without end are
-Python's and wrong here. Equality is odd, too, and on purpose: a value of a library's type (Quantity, Semver) on the
-left of another type is an error, on the right it is false, and inside a list or map that error counts as equal.
+Python's own operators are wrong here: `1 == True`, `-7 // 2`, `{1: x}[True]` and unlimited integers follow Python's
+rules, not those of CEL. Equality reproduces quirks of the reference: a library value (Quantity, Semver) on the left of
+another type is an error, on the right it is false, and inside a list or map that error counts as equal.
 """
 
 import math
@@ -34,11 +34,12 @@ TIMESTAMP_MIN: Final = -62135596800 * 10**9
 TIMESTAMP_MAX: Final = 253402300800 * 10**9 - 1
 
 ABSENT: Final = object()
-"""What `find` returns if there is nothing; never a value of an expression."""
+"""The result of `find` if there is no element; never a value of an expression."""
 
 TOO_MUCH: Final = "operation cancelled: actual cost limit exceeded"
 
-# Ours: what the reference does not count, it computes for ever. Nobody who may cost a million needs more than this.
+# A limit of devlet: the reference computes without limit what it does not count. Far beyond what an expression with a
+# budget of a million needs.
 _LARGEST: Final = 1_000_000
 
 _SECOND = 10**9
@@ -50,7 +51,7 @@ _KEYS = frozenset((str, int, Uint, bool, float))
 
 
 class Joined(list[Value]):
-    """What `+` makes of two lists. Only here an element that cannot be compared is an error."""
+    """The result of `+` on two lists. Only here is an element that cannot be compared an error."""
 
     __slots__ = ()
 
@@ -62,7 +63,7 @@ _CONTAINERS = frozenset((list, tuple, dict, Joined, Optional))
 
 
 def equal(a: Value, b: Value) -> bool:
-    """`a == b`."""
+    """Implement `a == b`."""
     kind = type(a)
     if kind is type(b) and kind in _PLAIN:
         return bool(a == b)
@@ -74,13 +75,14 @@ def equal(a: Value, b: Value) -> bool:
 
 
 def check_weight(value: Value) -> None:
-    """For whoever looks at all that is in a value. Raises CostExceeded."""
+    """Check the work of reading everything in a value. Raises CostExceeded."""
     if type(value) in _CONTAINERS and _weight(value, {}) > _LARGEST:
         raise CostExceeded(TOO_MUCH)
 
 
 def _weight(value: Value, known: dict[int, int]) -> int:
-    """How many values a comparison may look at. A list may hold another one many times, so each is weighed once."""
+    """Return how many values a comparison may visit. A list may contain another one many times, so each is weighed
+    once."""
     if type(value) not in _CONTAINERS:
         return 1
     found = known.get(id(value))
@@ -96,7 +98,7 @@ def _is_flat(parts: Iterable[Value]) -> bool:
 
 
 def not_equal(a: Value, b: Value) -> bool:
-    """`a != b`: never an error, what cannot be compared is not equal."""
+    """Implement `a != b`. It is never an error: values that cannot be compared are not equal."""
     try:
         return not equal(a, b)
     except CostExceeded:
@@ -123,7 +125,7 @@ def _equal(a: Value, b: Value) -> bool:
         return _equal_quantities(a, b)
     if type(b) is kind:
         return bool(a == b)
-    if runtime_type(a) is MAP:  # an object of the host
+    if runtime_type(a) is MAP:  # a host object
         return False
     raise CelError(NO_OVERLOAD)
 
@@ -174,7 +176,7 @@ def _equal_optionals(a: Optional, b: Optional) -> bool:
 
 
 def compare(a: Value, b: Value, function: str = "_<_") -> int:
-    """-1, 0 or 1; `function` is the operator that an error names."""
+    """Return -1, 0 or 1; `function` is the operator that errors name."""
     kind = type(a)
     if kind in _ORDERED and kind is type(b):
         return int(a > b) - int(a < b)
@@ -204,7 +206,7 @@ def greater_equals(a: Value, b: Value) -> bool:
 
 
 def _compare_numbers(a: Value, b: Value) -> int:
-    """As the reference does it: an integer beside a double is rounded to a double first."""
+    """Compare as the reference does: an integer compared with a double is rounded to a double first."""
     if float in (type(a), type(b)):
         a, b = float(a), float(b)
     return int(a > b) - int(a < b)
@@ -253,7 +255,7 @@ def multiply(a: Value, b: Value) -> Value:
 
 
 def divide(a: Value, b: Value) -> Value:
-    """Integers are cut towards zero, doubles divided by zero are infinite or NaN."""
+    """Divide. Integers are truncated towards zero; doubles divided by zero are infinite or NaN."""
     kind = type(a)
     if kind not in _NUMBERS:
         raise unsupported("_/_", a)
@@ -267,7 +269,7 @@ def divide(a: Value, b: Value) -> Value:
 
 
 def modulo(a: Value, b: Value) -> Value:
-    """With the sign of the dividend."""
+    """Return the remainder with the sign of the dividend."""
     kind = type(a)
     if kind is not int and kind is not Uint:
         raise unsupported("_%_", a)
@@ -299,7 +301,7 @@ def _no_overload() -> Value:
 
 
 def unsupported(function: str, left: Value, has_operator: bool = False) -> CelError:
-    """The reference names the operator only if the type on the left has neither it nor methods."""
+    """Return the error. The reference names the operator only if the type on the left has neither it nor methods."""
     short = has_operator or type(left) in _RECEIVERS
     return CelError(NO_OVERLOAD if short else f"{NO_OVERLOAD}: {function}")
 
@@ -336,7 +338,7 @@ def _concatenation(a: Sequence[Value], b: Sequence[Value]) -> Sequence[Value]:
 
 
 def timestamp(nanoseconds: int, offset: int = 0) -> Timestamp:
-    """From the year 1 to the year 9999, or an error."""
+    """Return a timestamp from the year 1 to the year 9999, or raise an error."""
     if not TIMESTAMP_MIN <= nanoseconds <= TIMESTAMP_MAX:
         raise CelError("timestamp overflow")
     return Timestamp(nanoseconds, offset)
@@ -347,7 +349,7 @@ def _moved(a: Timestamp, b: Duration) -> Timestamp:
 
 
 def _difference(a: Timestamp, b: Timestamp) -> Duration:
-    """Whole seconds and the rest are checked one after the other, as in the reference."""
+    """Subtract. Whole seconds and the rest are checked separately, as in the reference."""
     (a_seconds, a_rest), (b_seconds, b_rest) = divmod(a.nanoseconds, _SECOND), divmod(b.nanoseconds, _SECOND)
     return Duration(_int(_int((a_seconds - b_seconds) * _SECOND) + a_rest - b_rest))
 
@@ -356,14 +358,14 @@ def _difference(a: Timestamp, b: Timestamp) -> Duration:
 
 
 def size(value: Value) -> int:
-    """Code points of a string, bytes, elements, entries."""
+    """Return the number of code points of a string, or of bytes, elements or entries."""
     if isinstance(value, str | bytes | list | tuple | dict):
         return len(value)
     raise unsupported("size", value)
 
 
 def contains(element: Value, container: Value) -> bool:
-    """`element in container`; what cannot be compared is not there."""
+    """Implement `element in container`. A value that cannot be compared is not in it."""
     if isinstance(container, dict):
         return _has_key(container, element)
     if isinstance(container, list | tuple):
@@ -372,7 +374,7 @@ def contains(element: Value, container: Value) -> bool:
 
 
 def find(container: Value, key: Value) -> Value:
-    """The element or ABSENT. A map with defaults has every key here, though not for `in`."""
+    """Return the element or ABSENT. A map with defaults has every key here, though not for `in`."""
     if isinstance(container, dict):
         return container[key] if _has_key(container, key) else _default(container, key)
     if isinstance(container, list | tuple):
@@ -382,7 +384,7 @@ def find(container: Value, key: Value) -> Value:
 
 
 def index(container: Value, key: Value) -> Value:
-    """`container[key]`; of an optional the result is an optional."""
+    """Implement `container[key]`; for an optional the result is an optional."""
     if type(key) not in _KEYS:
         raise CelError(f"invalid qualifier type: {go_type(key)}")
     if type(container) is Optional:
@@ -394,7 +396,7 @@ def index(container: Value, key: Value) -> Value:
 
 
 def optional_index(container: Value, key: Value) -> Optional:
-    """`container[?key]`."""
+    """Implement `container[?key]`."""
     if type(container) is Optional:
         return optional_index(container.value, key) if container.has_value else NONE
     if type(key) not in _KEYS:
@@ -404,7 +406,7 @@ def optional_index(container: Value, key: Value) -> Optional:
 
 
 def select(container: Value, field: str, attribute: str = "") -> Value:
-    """`container.field`; `attribute` is the field's name in Python if the container is a host's object."""
+    """Implement `container.field`; `attribute` is the field's name in Python if the container is a host object."""
     if attribute and not isinstance(container, dict | Optional):
         return getattr(container, attribute)
     if type(container) is Optional:
@@ -413,7 +415,7 @@ def select(container: Value, field: str, attribute: str = "") -> Value:
 
 
 def optional_select(container: Value, field: str, attribute: str = "") -> Optional:
-    """`container.?field`."""
+    """Implement `container.?field`."""
     if type(container) is Optional:
         return optional_select(container.value, field, attribute) if container.has_value else NONE
     if attribute and not isinstance(container, dict):
@@ -422,12 +424,12 @@ def optional_select(container: Value, field: str, attribute: str = "") -> Option
 
 
 def has(container: Value, field: str, attribute: str = "") -> bool:
-    """`has(container.field)`: false, not an error, of what has no fields at all, except of a list."""
+    """Implement `has(container.field)`. For values without fields it is false; only for a list is it an error."""
     return optional_select(container, field, attribute).has_value
 
 
 def list_index(key: Value) -> int:
-    """A whole number of any type; it may be out of range."""
+    """Return the index for an integer of any type; it may be out of range."""
     if type(key) is int:
         return key
     if type(key) is float:
@@ -442,7 +444,8 @@ def list_index(key: Value) -> int:
 
 
 def _has_key(container: dict[Value, Value], key: Value) -> bool:
-    """Python takes 1, 1.0 and True for one key, the language does not: what is stored decides."""
+    """Return whether the key exists. Python treats 1, 1.0 and True as one key, CEL does not: the type of the stored key
+    decides."""
     kind = type(key)
     if kind is str:
         return key in container

@@ -1,7 +1,7 @@
-"""Text to tree, with macros expanded on the way.
+"""Parse text to a tree and expand macros on the way.
 
-Chains of `&&` and `||` become balanced trees, so the order of evaluation is not what the text suggests to Python
-programmers; `-1` is a literal but `-x` a call; parentheses leave no node. All as in the reference.
+As in the reference, chains of `&&` and `||` become balanced trees, so the order of evaluation differs from Python's;
+`-1` is a literal but `-x` a call; and parentheses leave no node.
 """
 
 import re
@@ -33,16 +33,16 @@ from devlet.cel.syntax_errors import syntax_errors
 from devlet.cel.values import Constant
 
 LONGEST: Final = 100_000
-"""Code points in an expression."""
+"""The limit on code points in an expression."""
 
 DEEPEST: Final = 250
-"""Levels of nesting of each kind."""
+"""The limit on levels of nesting of each kind."""
 
 LARGEST: Final = 12_000
-"""Nodes of a tree. `optMap` copies what it is called on, so a chain of them would fill any memory."""
+"""The limit on nodes of a tree. `optMap` copies its target, so a chain of them would use unlimited memory."""
 
 _MOST: Final = 100
-"""Syntax errors in one expression."""
+"""The limit on syntax errors in one expression."""
 
 RESERVED: Final = frozenset(
     (
@@ -59,7 +59,8 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 @with_room
 def parse(text: str, macros: Collection[str] = ALL) -> Parsed:
-    """Raises CompileError with what is wrong. Without the macro `optMap` there is no syntax of optionals either."""
+    """Parse an expression. Raises CompileError. Without the macro `optMap` the syntax of optionals is not supported
+    either."""
     text = _SURROGATES.sub("\ufffd", text)
     if len(text) > LONGEST:
         message = f"expression code point size exceeds limit: size: {len(text)}, limit {LONGEST}"
@@ -74,7 +75,7 @@ def _capped(issues: list[Issue]) -> list[Issue]:
 
 
 class _NotAnExpression(Exception):
-    """Where the parser stops. `syntax_errors` finds better words."""
+    """The parser stops here. `syntax_errors` finds the reference's message."""
 
     def __init__(self, offset: int) -> None:
         super().__init__()
@@ -135,7 +136,7 @@ class _Parser:
     # Nodes
 
     def _new(self, offset: int, start: int, *children: Expr, deeper: bool = False) -> int:
-        """An id for a node that is shown at `offset` and reaches from `start` to the last token taken."""
+        """Return an id for a node that is shown at `offset` and reaches from `start` to the last token read."""
         id = len(self._positions) + 1
         self._positions[id] = offset
         self._spans[id] = (start, self._tokens[self._at - 1].end)

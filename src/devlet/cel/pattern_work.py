@@ -1,7 +1,7 @@
 """The work that regular expressions cause in a thread, counted in instructions of the compiled patterns.
 
-The count depends on the patterns alone, not on the machine or on what was compiled before. A thousand instructions
-take less than a millisecond.
+The count depends only on the patterns, not on the machine or on earlier compilations. A thousand instructions take less
+than a millisecond.
 """
 
 from threading import local
@@ -16,9 +16,10 @@ _local = local()
 
 
 class PatternMeter:
-    """Counts the work in this thread while its block runs. Raises CostExceeded beyond the limit; 0 means no limit.
+    """Counts the work of this thread in its `with` block. Raises CostExceeded above the limit; 0 means no limit.
 
-    With `counts_known`, patterns that were compiled before count again."""
+    With `counts_known`, patterns that were compiled before count again.
+    """
 
     def __init__(self, limit: int = 0, *, counts_known: bool = False) -> None:
         self.limit = limit

@@ -1,8 +1,8 @@
-"""Get an expression ready to run: compute what is constant, choose overloads, and join selections into attributes.
+"""Prepare an expression for evaluation: compute constants, choose overloads, and join selections into attributes.
 
-Two things can be seen from outside. What is computed here is free at run time: lists and maps of constants,
-conversions such as `int("1")`, `in` with a constant list. And what fails here, such as `int("x")` or a bad regular
-expression, makes the expression unusable (PlanError), while `1 / 0` fails only where it is reached.
+Planning has two visible effects. Values computed here are free at run time: lists and maps of constants, conversions
+such as `int("1")`, `in` with a constant list. A failure here, such as `int("x")` or an invalid regular expression,
+makes the expression unusable (PlanError), while `1 / 0` fails only when it is reached.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ _STOPS_EARLY: Final = frozenset(("string_format",))
 
 
 class PlanError(CompileError):
-    """The expression is correct, and cannot be used. The text is the bare message, without a place."""
+    """The expression is correct but cannot be used. The text is the bare message, without a place."""
 
     def __init__(self, source: str, message: str, offset: int) -> None:
         super().__init__(source, [Issue(message, offset)])
@@ -60,7 +60,7 @@ class PlanError(CompileError):
 
 @dataclass(frozen=True)
 class Plan:
-    """`constants` are the values of nodes that are known, an error among them if it fails whenever it is reached.
+    """The plan. `constants` are the known values of nodes, including errors that occur whenever the node is reached.
 
     `sets` has the members of the constant lists of `x in [...]`, by the id of the call.
     """
@@ -68,16 +68,16 @@ class Plan:
     checked: Checked
     root: Step
     depth: int
-    """Of the tree: how many nodes are inside of each other."""
+    """The depth of the tree."""
     constants: Mapping[int, Value] = field(default_factory=dict)
     sets: Mapping[int, Members] = field(default_factory=dict)
     makes_patterns: bool = False
-    """Return True if the expression puts regular expressions together while it runs."""
+    """Whether the expression builds regular expressions while it runs."""
 
 
 @with_room
 def plan(checked: Checked) -> Plan:
-    """Raises PlanError."""
+    """Plan an expression. Raises PlanError."""
     planner = _Planner(checked)
     root, depth = planner.plan_all()
     return Plan(checked, root, depth, planner.constants, planner.sets, planner.makes_patterns)
@@ -101,7 +101,7 @@ def _parts(node: ast.Expr) -> tuple[ast.Expr, ...]:
 
 
 class _Planner:
-    """From the leaves to the root without recursion, as trees are deeper than Python's stack."""
+    """Plans from the leaves to the root without recursion, because trees may be deeper than Python's stack."""
 
     def __init__(self, checked: Checked) -> None:
         self.constants: dict[int, Value] = {}
@@ -180,7 +180,7 @@ class _Planner:
         return AttributeStep(attribute)
 
     def _host_name(self, operand: ast.Expr, name: str) -> str:
-        """What the field of an object of the host is called in Python, empty if it is none."""
+        """Return the Python name of a host object's field; empty if the operand is not such an object."""
         operand_type, _ = unwrap_optional(self._checked.types[operand.id])
         objects = self._checked.environment.objects
         possible = objects.values() if operand_type.is_dyn else [objects.get(operand_type.name, {})]
@@ -235,7 +235,8 @@ class _Planner:
         return next((overload for overload in overloads if overload.id in ids), None) if len(ids) == 1 else None
 
     def _stops_early(self, node: ast.Call, chosen: Overload | None, count: int) -> bool:
-        """The reference has calls of one or two arguments that evaluate all of them, and others that do not."""
+        """Return whether a failed argument stops evaluation. The reference evaluates all arguments of some calls with
+        one or two, and not of others."""
         if count > 2 or (chosen and chosen.id in _STOPS_EARLY):
             return True
         function = self._functions[node.function]
@@ -260,7 +261,8 @@ class _Planner:
         return ConstantStep(call.id, value, argument.all_parts)
 
     def _matching(self, node: ast.Call, parts: Sequence[Step], call: Call, chosen: Overload | None) -> Step:
-        """A bad pattern is found here. A text that is none is refused with a shorter message than usual."""
+        """Plan `matches`. An invalid pattern is reported here. A pattern that is not a string gets a shorter message
+        than usual."""
         pattern = parts[1]
         assert isinstance(pattern, ConstantStep)
         probe = call.fold(["", pattern.value, *[0 for _ in parts[2:]]])

@@ -1,7 +1,7 @@
 """A compiled expression: checked, costed and ready to run.
 
-Generated code counts no cost. It is used where the estimate says that the limit is far away; other expressions run in
-the evaluator, which stops at the limit.
+Generated code does not count cost. It is used if the estimate is far below the limit; other expressions run in the
+evaluator, which stops at the limit.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -26,12 +26,13 @@ __all__ = ["COST_LIMIT", "Interrupted", "Program", "compile"]
 
 COST_LIMIT: Final = 1_000_000
 
-# Sizes in an estimate are those that validation allows. Generated code is used with a margin for what it let through.
+# Estimates use the sizes that validation allows. The margin for generated code covers values that validation let
+# through.
 GENERATED_MAX: Final = 50_000
 
 
 class Interrupted(Exception):
-    """Whoever asked did not want to wait any longer."""
+    """The caller did not want to wait any longer."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Program:
 
     @cached_property
     def cost(self) -> Range:
-        """What an evaluation costs, from the least to the most."""
+        """Return the least and the most that an evaluation costs."""
         return estimate(self.checked)
 
     def evaluate(
@@ -61,7 +62,7 @@ class Program:
 
     @cached_property
     def is_generated(self) -> bool:
-        """Whether `matches` runs generated code."""
+        """Return whether `matches` runs generated code."""
         return self.cost.max <= GENERATED_MAX and not self.plan.makes_patterns
 
     @cached_property
@@ -69,7 +70,7 @@ class Program:
         return generator.generate_filter(self.checked, self.plan)
 
     def matches(self, values: Sequence[Value], give_up: Callable[[], bool] | None = None) -> list[bool | CelError]:
-        """The result for each value of the only variable: a bool, or why there is none. Raises Interrupted."""
+        """Return the result for each value of the only variable: a bool, or an error. Raises Interrupted."""
         if self.is_generated:
             results = self._filter(values) if give_up is None else self._in_pieces(values, give_up)
         else:
@@ -79,7 +80,8 @@ class Program:
         return [result if result is True or result is False else as_bool(result) for result in results]
 
     def _in_pieces(self, values: Sequence[Value], give_up: Callable[[], bool]) -> list[Value | CelError]:
-        """Nobody waits longer than for one piece, which costs as much as one expensive evaluation."""
+        """Evaluate in pieces that each cost as much as one expensive evaluation, so that callers can be interrupted in
+        between."""
         size = max(COST_LIMIT // (self.cost.max + 1), 1)
         results = list(self._filter(values[:size]))
         for start in range(size, len(values), size):
@@ -117,7 +119,7 @@ _NO_BOOL: Final = {
 
 
 def as_bool(result: Value | CelError) -> bool | CelError:
-    """A result as a bool, or why it is none. Of an optional the value counts."""
+    """Return a result as a bool, or an error. For an optional its value counts."""
     if result is True or result is False or isinstance(result, CelError):
         return result
     value = result
@@ -137,7 +139,8 @@ def _no_bool(result: Value, detail: str) -> CelError:
 
 
 def compile(expression: str, environment: Environment, results: Collection[Type] = ()) -> Program:
-    """Raises InvalidSelector, with the texts and places that the reference gives; also if it is none of the results."""
+    """Compile an expression. Raises InvalidSelector, with the texts and places of the reference; also if its type is
+    not one of `results`."""
     try:
         checked = check(parse(expression, environment.macros), environment)
     except CompileError as e:

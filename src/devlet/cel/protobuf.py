@@ -1,6 +1,6 @@
-"""The messages of protobuf that every CEL environment knows, and which CEL types they are.
+"""The protobuf messages that every CEL environment knows, and their CEL types.
 
-`google.protobuf.Int64Value{value: 1}` can be written, but is just a number that may be null: no message is left.
+`google.protobuf.Int64Value{value: 1}` can be written, but its value is just a nullable number, not a message.
 """
 
 from collections.abc import Mapping
@@ -90,7 +90,7 @@ _ALWAYS = {Kind.ANY, Kind.DURATION, Kind.DYN, Kind.NULL, Kind.TIMESTAMP}
 
 
 def message_name(t: Type) -> str | None:
-    """The message that a value of this type is made with; None if there is none."""
+    """Return the message that creates a value of this type; None if there is none."""
     if t.nullable or t.kind in _ALWAYS:
         return f"google.protobuf.{_NAMES[t.kind]}"
     if t == _LIST:

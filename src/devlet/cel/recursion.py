@@ -1,7 +1,8 @@
-"""Room for deep expressions, as long as one is being worked on.
+"""Raise the recursion limit while a deep expression is processed.
 
-An expression may be nested 250 levels deep, and to parse, check or run it takes some thousand calls, more than Python
-allows by default. The limit is raised for that time only: it also guards code in C that would run out of stack.
+An expression may be nested 250 levels deep, and parsing, checking or running it takes some thousand calls, more than
+Python allows by default. The limit is raised only for that time, because it also protects C code from stack
+overflow.
 """
 
 import sys
@@ -19,7 +20,7 @@ CALLS: Final = 20_000
 
 
 class _Room:
-    """The first who comes raises the limit, the last who goes sets it back."""
+    """Counts the users of the raised limit. The first one raises it, the last one restores it."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -44,7 +45,7 @@ _room = _Room()
 
 
 def with_room(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that works on a whole expression."""
+    """Wrap a function that processes a whole expression."""
 
     @wraps(function)
     def roomy(*args: P.args, **kwargs: P.kwargs) -> R:

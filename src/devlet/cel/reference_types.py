@@ -1,4 +1,4 @@
-"""The names that the reference's own types have in some of its messages: `got 'types.Int', expected iterable type`."""
+"""The names of the reference's own types in some of its messages: `got 'types.Int', expected iterable type`."""
 
 from devlet.cel.types import Type, type_name
 from devlet.cel.values import Duration, Optional, Timestamp, Uint, Value

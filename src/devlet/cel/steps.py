@@ -1,7 +1,7 @@
-"""The parts of a plan. Each computes its value in a frame and tells the tracker, which counts and remembers it.
+"""The steps of a plan. Each computes its value in a frame and reports it to the tracker, which counts cost.
 
-A failure is returned, not raised: `a && b` needs the failure of `a` and goes on. What is raised ends the evaluation,
-whatever `&&` and `||` are around it: a limit that was reached, or a value that the reference cannot put into a set.
+A failure is returned, not raised: `a && b` continues after `a` failed. An exception ends the whole evaluation,
+regardless of `&&` and `||`: a limit was reached, or the reference cannot put a value into a set.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from devlet.cel.values import CelError, CostExceeded, Optional, Value
 
 
 class ConstantStep:
-    """A literal, or what the planner has computed. `parts` are the values of the nodes that were computed away."""
+    """A literal, or a value that the planner computed. `parts` are the values of the nodes that it replaces."""
 
     __slots__ = ("_parts", "id", "value")
 
@@ -53,7 +53,7 @@ class AttributeStep:
 
 
 class PresenceStep:
-    """`has(a.b)`; the attribute ends in a Presence."""
+    """A test `has(a.b)`. The attribute ends in a Presence."""
 
     __slots__ = ("_attribute", "id")
 
@@ -71,7 +71,7 @@ class PresenceStep:
 
 
 def _forget_branches(frame: AnyFrame, attribute: Attribute) -> int:
-    """Also says what the attribute costs."""
+    """Forget the values of the branches, and return the cost of the attribute."""
     if isinstance(attribute, Conditional):
         frame.tracker.drop((attribute.falsy.id, attribute.truthy.id, attribute.condition.id))
         return 0
@@ -80,7 +80,7 @@ def _forget_branches(frame: AnyFrame, attribute: Attribute) -> int:
 
 
 class Logic:
-    """`&&` (decided by False) or `||` (decided by True). A failure counts only if nothing decides."""
+    """`&&` (decided by False) or `||` (decided by True). A failure counts only if no operand decides."""
 
     __slots__ = ("_decides", "_terms", "id")
 
@@ -104,7 +104,7 @@ class Logic:
 
 
 class Call:
-    """A function on evaluated arguments. With `stops_early` arguments after one that failed are not evaluated."""
+    """A function call on evaluated arguments. With `stops_early`, evaluation stops at the first argument that fails."""
 
     __slots__ = ("_arguments", "_call", "_cost", "_ids", "_is_strict", "_stops_early", "id")
 
@@ -142,7 +142,7 @@ class Call:
         return result
 
     def fold(self, arguments: Sequence[Value]) -> Value:
-        """The value if the arguments are known in advance."""
+        """Return the value, given constant arguments."""
         return called(self._call, arguments, self.id)
 
     def _charged(self, frame: AnyFrame, result: Value) -> int:
@@ -163,7 +163,7 @@ def called(call: Callable[..., Value], arguments: Sequence[Value], node: int) ->
 
 
 class OptionalOr:
-    """`a.or(b)`, `a.orValue(b)`: free, and the second is evaluated only if needed."""
+    """`a.or(b)`, `a.orValue(b)`: free, and `b` is evaluated only if needed."""
 
     __slots__ = ("_left", "_right", "_unwraps", "id")
 

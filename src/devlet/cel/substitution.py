@@ -1,7 +1,8 @@
-"""What type variables stand for, and whether one type can be used where another is expected.
+"""Bindings of type variables, and whether one type can be used where another is expected.
 
-Asking may bind variables: `assignable(list(_var0), list(int))` is true and from then on `_var0` is int. An answer "no"
-binds nothing. Types can double in size with every step of an expression (`.map(x, {x: x})`), so work is limited.
+A query may bind variables: `assignable(list(_var0), list(int))` is true, and from then on `_var0` is int. If the result
+is false, nothing is bound. Types can double in size with every step of an expression (`.map(x, {x: x})`), so the work
+is limited.
 """
 
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ class Substitution:
         self._count = 0
 
     def variable(self) -> Type:
-        """A new one. Their names are seen in messages, so the order in which they are made matters."""
+        """Return a new variable. Messages show the names, so the order in which variables are created matters."""
         self._count += 1
         return Type(Kind.UNRESOLVED, f"_var{self._count - 1}")
 
@@ -36,7 +37,7 @@ class Substitution:
         return self.all_assignable((a,), (b,))
 
     def all_assignable(self, left: Sequence[Type], right: Sequence[Type]) -> bool:
-        """Whether each fits its counterpart. It is all or nothing also for what variables are bound to."""
+        """Return whether each type fits its counterpart. If one does not, no variable is bound."""
         self._undo.clear()
         self._work = 0
         if self._all(left, right, 0):
@@ -49,7 +50,7 @@ class Substitution:
         return False
 
     def apply(self, t: Type, *, free_is_dyn: bool = False) -> Type:
-        """The type with bound variables replaced; those that are free stay or become dyn."""
+        """Return the type with bound variables replaced; free variables stay or become dyn."""
         self._work = 0
         return self._apply(t, free_is_dyn, 0)
 
@@ -70,7 +71,7 @@ class Substitution:
     def _all(self, left: Sequence[Type], right: Sequence[Type], depth: int) -> bool:
         if len(left) != len(right):
             return False
-        for a, b in zip(left, right, strict=True):  # no generator, likewise
+        for a, b in zip(left, right, strict=True):  # no generator, for the same reason
             if not self._assignable(a, b, depth):
                 return False
         return True
@@ -93,7 +94,8 @@ class Substitution:
         return a.kind not in _WITH_PARAMETERS or self._all(a.params, b.params, depth + 1)
 
     def _stands_for(self, variable: Type, t: Type, depth: int) -> tuple[bool, bool]:
-        """Whether the variable can be this type, and whether it was bound before; binds it to the more general one."""
+        """Return whether the variable can be this type, and whether it was bound before. Binds it to the more general
+        one."""
         if variable == t:
             return True, True
         bound = self._bound.get(variable.name)
@@ -134,12 +136,12 @@ class Substitution:
 
 
 def most_general(a: Type, b: Type) -> Type:
-    """Of two types that fit each other, the one that says less."""
+    """Return the more general of two types that fit each other."""
     return a if _says_less(a, b) else b
 
 
 def _says_less(a: Type, b: Type) -> bool:
-    """Less than b, or the same."""
+    """Return whether a is at least as general as b."""
     if a.is_dyn or a.is_variable:
         return True
     if b.is_dyn or b.is_variable or a.kind is not b.kind or a.name != b.name:
@@ -151,7 +153,7 @@ def _says_less(a: Type, b: Type) -> bool:
 
 @lru_cache(maxsize=1024)
 def parameters(signature: tuple[Type, ...]) -> tuple[str, ...]:
-    """Names of the type variables in a signature, in order of appearance."""
+    """Return the names of the type variables in a signature, in order of appearance."""
     names: dict[str, None] = {}
     for t in signature:
         if t.kind is Kind.PARAM:

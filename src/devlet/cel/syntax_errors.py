@@ -1,7 +1,7 @@
-"""What to say about text that is not an expression: the messages of the reference, word for word.
+"""Messages about syntax errors, word for word those of the reference.
 
-The reference does not stop at the first error. It drops a token, pretends one that is missing, or skips to where the
-rules around may go on, and so often says more than one thing. This walks the grammar the same way.
+The reference does not stop at the first error. It drops a token, inserts a missing one, or skips to a token that an
+enclosing rule accepts, and so often reports several errors. This module walks the grammar the same way.
 """
 
 import re
@@ -24,7 +24,7 @@ _KEYWORD_AFTER_DOT = re.compile("^no viable alternative at input '.(true|false|n
 
 @with_room
 def syntax_errors(read: Tokens, deepest: int) -> list[Issue]:
-    """In the order they are found; none if the tokens are an expression."""
+    """Return the issues in the order in which they are found; none if the tokens are an expression."""
     walk = _Walk(read, deepest)
     try:
         walk.rule("start", None)
@@ -42,11 +42,11 @@ class _GiveUp(Exception):
 
 
 class _Mismatch(Exception):
-    """A token that is not among those expected."""
+    """A token that is not among the expected ones."""
 
 
 class _NoAlternative(Exception):
-    """Nothing in the grammar starts with the tokens from `start` to `end`."""
+    """No rule of the grammar starts with the tokens from `start` to `end`."""
 
     def __init__(self, start: Token, end: Token) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class _Walk:
         self._node = RULES["start"]
         self._callers: list[Node] = []
         self._depth: dict[str, int] = {}
-        # While true nothing is reported: it would be about the same error.
+        # While true nothing is reported: it would be a consequence of the same error.
         self._is_recovering = False
         self._attempts = 0
         self._stuck_at = -1
@@ -171,7 +171,7 @@ class _Walk:
         return 1 if self._kind(1) == IDENTIFIER and self._kind(2) == "(" else 0
 
     def _choice_of_name(self) -> int:
-        """A name, a call, or the type of a struct: `a.b.c{`."""
+        """Choose between a name, a call, and the type of a struct: `a.b.c{`."""
         ahead = 1 if self._kind() == "." else 0
         if self._kind(ahead) != IDENTIFIER:
             raise _NoAlternative(self._token(), self._token(ahead))
@@ -197,7 +197,7 @@ class _Walk:
             raise _Mismatch
 
     def _sync(self, node: Node) -> None:
-        """Before an option, loop or choice: repair what can be repaired here."""
+        """Recover before an option, loop or choice, if the error can be repaired there."""
         following = next_tokens(node)
         if self._is_recovering or END_OF_RULE in following or self._kind() in following:
             return
@@ -234,7 +234,7 @@ class _Walk:
         return frozenset(expected - {END_OF_RULE})
 
     def _goes_on(self) -> frozenset[str]:
-        """With what the rules around may go on."""
+        """Return the tokens with which the enclosing rules may continue."""
         after = (next_tokens(caller.next) for caller in self._callers if caller.next)
         return frozenset().union(*after) - {END_OF_RULE}
 

@@ -1,11 +1,12 @@
-"""Numbers as the reference prints them: the shortest digits that read back as the same number, but laid out its way."""
+"""Format numbers as the reference does: the shortest digits that parse back to the same number, in its layout."""
 
 import math
 from decimal import Decimal
 
 
 def double_text(value: float) -> str:
-    """`1`, `0.5`, `1e+06`, `1e-05`, `NaN`, `+Inf`: an exponent from a million on and below a ten-thousandth."""
+    """Format a double: `1`, `0.5`, `1e+06`, `1e-05`, `NaN`, `+Inf`. Exponents are used from a million up and below a
+    ten-thousandth."""
     if not math.isfinite(value):
         return _special(value)
     sign, digits, exponent = _shortest(value)
@@ -16,7 +17,7 @@ def double_text(value: float) -> str:
 
 
 def plain_double_text(value: float) -> str:
-    """Without an exponent, however large or small."""
+    """Format a double without an exponent, however large or small."""
     if not math.isfinite(value):
         return _special(value)
     sign, digits, exponent = _shortest(value)
@@ -24,7 +25,7 @@ def plain_double_text(value: float) -> str:
 
 
 def key_text(key: object) -> str:
-    """A key or an index as errors show it: `no such key: 1.5`."""
+    """Format a key or an index as in error messages: `no such key: 1.5`."""
     if isinstance(key, bool):
         return "true" if key else "false"
     return double_text(key) if isinstance(key, float) else str(key)
@@ -35,7 +36,7 @@ def _special(value: float) -> str:
 
 
 def _shortest(value: float) -> tuple[str, str, int]:
-    """Sign, digits without zeros at the end, and the exponent of the first digit."""
+    """Return sign, digits without trailing zeros, and the exponent of the first digit."""
     parts = Decimal(repr(value)).as_tuple()
     digits = "".join(map(str, parts.digits))
     assert isinstance(parts.exponent, int)

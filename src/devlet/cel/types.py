@@ -1,7 +1,7 @@
-"""Static types, and the run-time type of a value. A type is a value too: `type(1) == int`.
+"""Static types, and the run-time type of a value. A type is also a value: `type(1) == int`.
 
-A type has two texts: `describe(t)` is how error messages of the checker write it (`any`, `duration`, `null`), `str(t)`
-how the output type of an expression is written (`google.protobuf.Any`, `google.protobuf.Duration`, `null_type`).
+A type has two string forms. `describe(t)` is the form in the checker's error messages (`any`, `duration`, `null`),
+`str(t)` the form of an expression's output type (`google.protobuf.Any`, `google.protobuf.Duration`, `null_type`).
 """
 
 from dataclasses import dataclass, field
@@ -14,7 +14,8 @@ from devlet.objects.values.semver import Semver
 
 
 class Kind(StrEnum):
-    """`ANY` and `DYN` both mean "known at run time only"; they print differently and selectors may end in ANY."""
+    """The kinds of types. `ANY` and `DYN` both mean "known at run time only"; they print differently, and selectors may
+    return ANY."""
 
     NULL = "null_type"
     BOOL = "bool"
@@ -31,7 +32,7 @@ class Kind(StrEnum):
     LIST = "list"
     MAP = "map"
     TYPE = "type"
-    OPAQUE = "opaque"  # optional_type and the types of libraries, such as kubernetes.Quantity
+    OPAQUE = "opaque"  # optional_type and library types such as kubernetes.Quantity
     OBJECT = "object"  # has fields, such as kubernetes.DRADevice
     PARAM = "param"  # a type variable in the signature of a function
     UNRESOLVED = "unresolved"  # a type variable while an expression is checked
@@ -39,9 +40,9 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """`name` is for opaque, object and parameter types, `params` for those with parameters.
+    """A type. `name` is for opaque, object and parameter types, `params` for those with parameters.
 
-    `nullable` types are what protobuf's wrappers such as `google.protobuf.Int64Value` become.
+    `nullable` types represent protobuf wrappers such as `google.protobuf.Int64Value`.
     """
 
     kind: Kind
@@ -51,7 +52,7 @@ class Type:
 
     @property
     def type_name(self) -> str:
-        """Without parameters: what `type(x)` is called and compared by."""
+        """Return the name without parameters, as `type(x)` prints and compares it."""
         return self.name or ("error" if self.kind is Kind.ERROR else self.kind.value)
 
     @property
@@ -113,7 +114,7 @@ _IN_MESSAGES = {Kind.ANY: "any", Kind.DURATION: "duration", Kind.TIMESTAMP: "tim
 
 
 def describe(t: Type) -> str:
-    """As the checker's messages write it: `map(string, any)`, `kubernetes.Quantity`, `optional_type(int)`."""
+    """Format a type as the checker's messages do: `map(string, any)`, `kubernetes.Quantity`, `optional_type(int)`."""
     if t.kind is Kind.ERROR:
         return Kind.ERROR.value
     if short := _IN_MESSAGES.get(t.kind):
@@ -128,7 +129,7 @@ def _declared(t: Type) -> str:
 
 
 def unwrap_optional(t: Type) -> tuple[Type, bool]:
-    """The type inside an optional type, and whether it was one."""
+    """Return the type inside an optional type, and whether it was optional."""
     if t.kind is Kind.OPAQUE and t.name == "optional_type" and t.params:
         return t.params[0], True
     return t, False
@@ -162,9 +163,9 @@ _BY_CLASS: Final[dict[type, Type]] = {
 
 
 def runtime_type(value: Any) -> Type:
-    """What `type(value)` is. The class of a library's own values says so itself, in an attribute `cel_type`.
+    """Return `type(value)`. Classes of library values have it in an attribute `cel_type`.
 
-    Everything else is an object of the host, and those are maps at run time, as in the reference.
+    All other classes are host objects, which are maps at run time, as in the reference.
     """
     if found := _BY_CLASS.get(type(value)):
         return found

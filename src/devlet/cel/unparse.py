@@ -1,6 +1,6 @@
-"""A tree as text again: what a person would write, with macros as they were written and no parentheses too many.
+"""Format a tree as text: macros as they were written, and no unnecessary parentheses.
 
-The text of a node that is part of a macro's expansion shows names that cannot be written, such as `@result`.
+The text of a node that is part of a macro's expansion contains names that cannot be written, such as `@result`.
 """
 
 from typing import Final
@@ -35,7 +35,7 @@ _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\
 
 @with_room
 def expression_text(node: Expr, parsed: Parsed) -> str:
-    """Text that parses to the node."""
+    """Return text that parses to the node."""
     return _Printer(parsed).text(node)
 
 
@@ -70,7 +70,7 @@ class _Printer:
                 return f"cel.@fold({', '.join(texts)})"
 
     def _within(self, node: Expr, strongest: int) -> str:
-        """With parentheses if the operator binds weaker than its place allows."""
+        """Add parentheses if the operator binds more weakly than its place allows."""
         text = self.text(node)
         return f"({text})" if self._strength(node) > strongest else text
 
@@ -124,7 +124,7 @@ class _Printer:
         return [node]
 
     def _is_balanced(self, node: Call) -> bool:
-        """Whether the parser makes this tree of a chain without parentheses."""
+        """Return whether the parser makes this tree of a chain without parentheses."""
         left, right = (len(self._terms(arg, node.function)) for arg in node.args)
         if left != (left + right - 1) // 2 + 1:
             return False

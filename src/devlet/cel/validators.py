@@ -1,4 +1,4 @@
-"""What Kubernetes refuses although the types are right: literals that can only fail when they are evaluated.
+"""Checks of Kubernetes beyond types: literals that can only fail when they are evaluated.
 
 Durations, timestamps and regular expressions that do not parse, lists and maps of mixed types, and formats whose
 arguments do not fit (devlet.cel.format_check). An issue points at the literal, not at the call.
@@ -39,7 +39,7 @@ class _Node:
 def validate(
     parsed: Parsed, types: Types, overloads: Mapping[int, Sequence[str]], environment: Environment
 ) -> list[Issue]:
-    """Issues in the order in which the reference finds them."""
+    """Return the issues in the order in which the reference finds them."""
     nodes = _bottom_up(parsed.root)
     found: list[tuple[int, str]] = []
     if environment.homogeneous_literals:
@@ -54,7 +54,7 @@ def validate(
 
 
 def _bottom_up(root: Expr) -> list[_Node]:
-    """All nodes, parts before the whole. The tree may be deeper than Python's stack."""
+    """Return all nodes, children before parents. The tree may be deeper than Python's stack."""
     found: list[_Node] = []
     todo = [_Node(root, False)]
     while todo:
@@ -92,7 +92,8 @@ def _bad_literals(nodes: Sequence[_Node], function: str, environment: Environmen
         call = node.expr
         if not isinstance(call, Call) or call.function != function or not call.args:
             continue
-        # Of `matches(text, pattern)` it is the text, as in the reference; of `text.matches(pattern)` the pattern.
+        # As in the reference, for `matches(text, pattern)` the text is checked, for `text.matches(pattern)` the
+        # pattern.
         literal = call.args[0]
         if isinstance(literal, Literal) and _fails(environment.functions.get(function), literal.value):
             yield literal.id, f"invalid {function} argument"
@@ -114,7 +115,7 @@ def _fails(function: Function | None, argument: Constant) -> bool:
 
 
 def _is_pattern(text: str) -> bool:
-    """Let planning refuse a pattern that is too large, because its error names the limit."""
+    """Check a pattern. Patterns that are too large are left to planning, whose error names the limit."""
     try:
         compiled(text)
     except PatternTooLarge:
@@ -135,7 +136,7 @@ def _mixed_types(nodes: Sequence[_Node], types: Types) -> Iterator[tuple[int, st
 
 
 def _mixed_list(e: ListLiteral, types: Types) -> Iterator[tuple[int, str]]:
-    """Only the first element that differs."""
+    """Report only the first element whose type differs."""
     first: Type | None = None
     for i, element in enumerate(e.elements):
         t = _element_type(element, i in e.optionals, types)
@@ -146,7 +147,7 @@ def _mixed_list(e: ListLiteral, types: Types) -> Iterator[tuple[int, str]]:
 
 
 def _mixed_map(e: MapLiteral, types: Types) -> Iterator[tuple[int, str]]:
-    """All keys and values that differ from the first ones."""
+    """Report all keys and values whose types differ from the first ones."""
     if not e.entries:
         return
     keys = types[e.entries[0].key.id]

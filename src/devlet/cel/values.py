@@ -1,4 +1,4 @@
-"""Values while an expression runs: Python's own wherever possible.
+"""CEL values at run time: Python's own wherever possible.
 
     CEL         Python                        CEL         Python
     null        None                          list        list or tuple
@@ -9,22 +9,22 @@
     string      str                           timestamp   Timestamp
     bytes       bytes                         opaque      a class of its own, e.g. objects.quantity.Quantity
 
-Two traps: `bool` is an `int` in Python, so ask for `type(x) is int`, never `isinstance`; and True == 1 == 1.0 as keys
-of a dict, while CEL tells bool from numbers. An error is an exception (`CelError`), never a value.
+There are two traps. `bool` is an `int` in Python, so test `type(x) is int` and never `isinstance`. And True, 1 and 1.0
+are the same key of a dict, while CEL distinguishes bool from numbers. Errors are exceptions (`CelError`), not values.
 """
 
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 Value = Any
-"""One of the above."""
+"""Any value in the table above."""
 
 Constant = None | bool | int | float | str | bytes
-"""What a literal can be; a uint literal is a `Uint`."""
+"""The value of a literal; a uint literal is a `Uint`."""
 
 
 class CelError(Exception):
-    """Evaluation failed. The text is the reference's; `node` is the id of the node, if known."""
+    """Evaluation failed. The text is the reference's; `node` is the id of the failing node, if known."""
 
     def __init__(self, message: str, node: int = 0) -> None:
         super().__init__(message)
@@ -49,7 +49,8 @@ class Duration:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Timestamp:
-    """Nanoseconds since 1970 in UTC. `offset` (seconds east) is the zone that it was written in, for its text only."""
+    """Nanoseconds since 1970 in UTC. `offset` (seconds east) is the zone in which it was written, which only affects
+    its text."""
 
     nanoseconds: int
     offset: int = field(default=0, compare=False)
@@ -57,7 +58,7 @@ class Timestamp:
 
 @dataclass(frozen=True, slots=True)
 class Optional:
-    """`value` counts only if there is one."""
+    """An optional value. `value` counts only if it is present."""
 
     value: Value = None
     has_value: bool = True

@@ -1,16 +1,16 @@
-"""One object in the API versions under which it is served.
+"""Convert objects between the API versions under which they are served.
 
-Only the paths that differ are touched; whatever else a document holds is carried along, shared with the input,
-which is never changed. The versions of resource.k8s.io differ in two places:
+Only the fields that differ are rewritten. All other parts of a document are shared with the input, which is never
+modified. The versions of resource.k8s.io differ in two places:
 
                      v1, v1beta2                            v1beta1
     claim request    {name, exactly: {fields}}              {name, fields}
     slice device     {name, fields}                         {name, basic: {fields}}
 
-Unknown keys stay at their own level. A level that the other version lacks is kept there under its name for them
-alone: a v1beta1 request with `exactly: {new: 1}`, a v1 device with `basic: {new: 1}`; converting back puts them where
-they were. Only a key that is unknown in one version and a field in the other can lose, against that field.
-Known fields that are empty ("" or 0) on a v1beta1 request without any that is set mean "no exact request".
+Unknown keys stay at their own level. If the other version lacks that level, it is kept for the unknown keys alone,
+under its own name: a v1beta1 request with `exactly: {new: 1}`, a v1 device with `basic: {new: 1}`. Converting back
+restores them. A key is lost only if it is unknown in one version and a known, set field in the other.
+A v1beta1 request whose known fields are all empty ("" or 0) has no exact request.
 """
 
 import re
@@ -67,7 +67,7 @@ _EVENT_NAMES = {
 
 
 def convert(document: Document, to_api_version: str) -> Document:
-    """The object or list as `to_api_version` shows it. The same document if it is in that version already."""
+    """Return the object or list in `to_api_version`. A document that already has that version is returned itself."""
     kind, api_version = document.get("kind"), document.get("apiVersion")
     if not isinstance(kind, str) or not isinstance(api_version, str):
         raise BadRequest("an object without kind and apiVersion cannot be converted")
@@ -83,7 +83,7 @@ def convert(document: Document, to_api_version: str) -> Document:
 
 
 def _change(kind: str, api_version: str, to_api_version: str) -> "_Change | None":
-    """From version to version by way of the shape that is stored."""
+    """Return the change between two versions, which goes through the stored version."""
     shapes = _SHAPES.get(kind, {})
     if api_version not in shapes or to_api_version not in shapes:
         return None
@@ -92,7 +92,8 @@ def _change(kind: str, api_version: str, to_api_version: str) -> "_Change | None
 
 
 def _items(to_api_version: str, change: "_Change") -> "_Change":
-    """Items usually carry no type of their own; those that do get the new version too."""
+    """Convert the items of a list. Items usually carry no type of their own; those that do get the new version as
+    well."""
 
     def item(document: Document) -> Document:
         changed = change(document)
@@ -128,13 +129,13 @@ def _each(change: "_Change") -> Callable[[Any], Any]:
 
 
 def _split(document: Document, keys: tuple[str, ...]) -> tuple[Document, Document]:
-    """The part with these keys, and the rest."""
+    """Return the part of the document with these keys, and the rest."""
     rest = {key: value for key, value in document.items() if key not in keys}
     return {key: document[key] for key in keys if key in document}, rest
 
 
 def _nest_request(request: Document) -> Document:
-    """v1beta1 to v1."""
+    """Convert a request from v1beta1 to v1."""
     fields, nested = _split(request, _EXACT_FIELDS)
     unknown = request.get("exactly")
     if isinstance(unknown, dict):
@@ -145,7 +146,7 @@ def _nest_request(request: Document) -> Document:
 
 
 def _flatten_request(request: Document) -> Document:
-    """v1 to v1beta1, which always writes deviceClassName."""
+    """Convert a request from v1 to v1beta1, which always has deviceClassName."""
     exactly = request.get("exactly")
     if not isinstance(exactly, dict):
         return {**request, "deviceClassName": request.get("deviceClassName", "")}
@@ -157,7 +158,7 @@ def _flatten_request(request: Document) -> Document:
 
 
 def _flatten_device(device: Document) -> Document:
-    """v1beta1 to v1."""
+    """Convert a device from v1beta1 to v1."""
     basic = device.get("basic")
     fields, unknown = _split(basic, _DEVICE_FIELDS) if isinstance(basic, dict) else ({}, basic)
     flat = {key: value for key, value in device.items() if key != "basic"} | fields
@@ -165,7 +166,7 @@ def _flatten_device(device: Document) -> Document:
 
 
 def _nest_device(device: Document) -> Document:
-    """v1 to v1beta1, which always writes basic."""
+    """Convert a device from v1 to v1beta1, which always has basic."""
     fields, nested = _split(device, _DEVICE_FIELDS)
     unknown = device.get("basic")
     nested["basic"] = {**unknown, **fields} if isinstance(unknown, dict) else fields
@@ -173,7 +174,7 @@ def _nest_device(device: Document) -> Document:
 
 
 def _unset_node(spec: Any) -> Any:
-    """In v1beta1 an empty nodeName and a false allNodes are the same as none."""
+    """Drop an empty nodeName and a false allNodes, which mean "not set" in v1beta1."""
     if not isinstance(spec, dict):
         return spec
     unset = {key for key, empty in (("nodeName", ""), ("allNodes", False)) if spec.get(key) == empty}
@@ -185,7 +186,8 @@ def _read_v1beta1_slice(document: Document) -> Document:
 
 
 def _rename_event(document: Document) -> Document:
-    """Both ways at once: names are swapped, so that even a key of the other shape comes back as it was."""
+    """Swap the names of the two event shapes. This works in both directions and is reversible, even for a key of the
+    other shape."""
     return {_EVENT_SWAP.get(key, key): value for key, value in document.items()}
 
 
@@ -199,7 +201,7 @@ _unset_nodes = _at("spec", change=_unset_node)
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """How a version differs from the stored one: `read` turns it into that, `write` makes it from that."""
+    """How a version differs from the stored one: `read` converts to the stored version, `write` converts from it."""
 
     read: _Change = _same
     write: _Change = _same
@@ -247,7 +249,8 @@ _PATHS = {
 
 
 def convert_path(path: str, to_api_version: str) -> str:
-    """Where `to_api_version` has the field that another version has at `path`. Its own paths stay as they are."""
+    """Return where `to_api_version` has the field that another version has at `path`. Its own paths are returned
+    unchanged."""
     for pattern, replacement in _PATHS.get(to_api_version, ()):
         path, found = pattern.subn(replacement, path, count=1)
         if found:
@@ -255,7 +258,7 @@ def convert_path(path: str, to_api_version: str) -> str:
     return path
 
 
-# Deprecated since, gone since.
+# Deprecated in one release, removed in another.
 _DEPRECATED = {
     _V1BETA1: ("v1.35", "v1.38"),
     _V1BETA2: ("v1.36", "v1.39"),
@@ -264,7 +267,7 @@ _STILL_NEW = {(_V1BETA2, "DeviceTaintRule")}  # until v1.39
 
 
 def warning_for(resource: Resource) -> str | None:
-    """What a client that uses a deprecated version is told."""
+    """Return the warning for clients of a deprecated version."""
     kind, api_version = resource.kind.kind, resource.api_version
     life = _DEPRECATED.get(api_version)
     if life is None or (api_version, kind) in _STILL_NEW:

@@ -1,4 +1,4 @@
-"""Kinds that users define: what a CustomResourceDefinition says, as a `Kind` of the catalogue."""
+"""User-defined kinds: convert a CustomResourceDefinition to a `Kind` of the catalogue."""
 
 from datetime import datetime
 
@@ -23,12 +23,12 @@ DEFINITION = Kind(
 
 
 def kind_of(definition: Document) -> Kind:
-    """The kind that a valid definition describes."""
+    """Return the kind that a valid definition describes."""
     spec = definition["spec"]
     names, versions = spec["names"], spec["versions"]
     served = [version for version in versions if version.get("served")]
     stored = next(version["name"] for version in versions if version.get("storage"))
-    # The stored version is the preferred one; the others follow as they are listed.
+    # The stored version is preferred; the others follow in the order in which they are listed.
     served.sort(key=lambda version: version["name"] != stored)
     with_status = any("status" in (version.get("subresources") or {}) for version in versions)
     return Kind(
@@ -46,7 +46,7 @@ def kind_of(definition: Document) -> Kind:
 
 
 def version_of(definition: Document, api_version: str) -> Document | None:
-    """The entry of one version: its schema and its printer columns."""
+    """Return the entry of one version: its schema and its printer columns."""
     spec = definition["spec"]
     for version in spec["versions"]:
         if f"{spec['group']}/{version['name']}" == api_version:
@@ -56,7 +56,7 @@ def version_of(definition: Document, api_version: str) -> Document | None:
 
 
 def established(definition: Document, now: datetime) -> Document:
-    """The status of a definition whose kind is served."""
+    """Return the status of a definition whose kind is served."""
     spec, status = definition["spec"], definition.get("status") or {}
     stored = next(version["name"] for version in spec["versions"] if version.get("storage"))
     names = {"listKind": f"{spec['names']['kind']}List", "singular": spec["names"]["kind"].lower(), **spec["names"]}

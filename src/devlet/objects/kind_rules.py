@@ -56,7 +56,7 @@ class Rules:
 
     check_selector: SelectorCheck = accept_any
     selector_work: SelectorWork = no_work
-    api_version: str = ""  # the version the client used; only events differ
+    api_version: str = ""  # the version that the client used; it matters only for events
 
     def for_object(self) -> SelectorCheck:
         """Return the check for the selectors of the next object. All selectors of an object share a budget."""
@@ -64,11 +64,11 @@ class Rules:
 
 
 Default = Callable[[Document, datetime, Document | None], None]
-"""Changes the new object; gets the time of the write and, on an update, the stored object."""
+"""Modifies the new object. Takes the time of the write and, on an update, the stored object."""
 Check = Callable[[Document, Document | None, Rules], Iterator[Cause]]
-"""Gets the new object and, on an update, the stored object."""
+"""Takes the new object and, on an update, the stored object."""
 StatusCheck = Callable[[Document, Document], Iterator[Cause]]
-"""Gets the new and the stored object."""
+"""Takes the new and the stored object."""
 
 
 def _no_default(_document: Document, _now: datetime, _old: Document | None) -> None:
@@ -91,18 +91,19 @@ class KindRules:
     check_name: names.Rule = names.dns_subdomain
     check: Check = _accept
     check_status: StatusCheck = _accept  # for writes to the status subresource
-    # These get the object's namespace last; the second one is for every update.
+    # These checks get the object's namespace as their last argument; the second runs on every update.
     admit_create: Callable[[Document, Document | None], Iterator[Cause]] = _accept
     admit_update: Callable[[Document, Document, Document | None], Iterator[Cause]] = _accept
     warn: Callable[[Document, Document | None], list[str]] = _no_warnings
 
 
 def default(document: Document, *, now: datetime, old: Document | None = None) -> Document:
-    """Set the defaults of a document, in place, and return it.
+    """Set the defaults of a document in place and return it.
 
-    They are applied on every write and are idempotent: a stored object has them all, so an update only adds to what the
-    client sent. `old` is the stored object on an update and None on a create; it is only read. `now` has a time zone.
-    The name of the object must be set. Values of the wrong shape are left as they are."""
+    Defaults are applied on every write and are idempotent: a stored object has them all, so an update only adds what
+    the client's document lacks. `old` is the stored object on an update and None on a create; it is only read. `now`
+    has a time zone. The name of the object must be set. Values of the wrong shape stay as they are.
+    """
     _rules_of(document).default(document, now, old)
     return document
 
@@ -167,7 +168,7 @@ def _check_pod(document: Document, old: Document | None, _: Rules) -> Iterator[C
 def _check_claim(document: Document, old: Document | None, rules: Rules) -> Iterator[Cause]:
     spec = document.get("spec") or {}
     if old is not None:
-        # What was accepted once is not judged again by newer rules.
+        # Newer rules do not apply to parts that were accepted earlier.
         return immutable("spec", spec, old.get("spec") or {})
     return claim.check_spec(spec, "spec", rules.for_object())
 
@@ -185,7 +186,7 @@ def _check_event(document: Document, old: Document | None, rules: Rules) -> Iter
 
 
 def _check_binding(document: Document, old: Document | None, _: Rules) -> Iterator[Cause]:
-    """Another role is another binding: whoever may change its subjects must not get the role of their choice."""
+    """Reject a change of the role. Otherwise, a user who may only change the subjects could choose any role."""
     if old is not None and document.get("roleRef") != old.get("roleRef"):
         yield invalid("roleRef", document.get("roleRef"), "cannot change roleRef")
 

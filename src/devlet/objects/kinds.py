@@ -1,7 +1,7 @@
-"""The kinds a cluster stores, and the resources under which they are reached.
+"""The kinds that a cluster stores, and the resources that serve them.
 
-A `Kind` is what is stored once; a `Resource` is that kind seen through one API version. Most kinds have one
-version; those of resource.k8s.io have several, and Event has two shapes in two groups over one storage.
+A `Kind` is stored once. A `Resource` is that kind in one API version. Most kinds have one version; those of
+resource.k8s.io have several, and Event has two shapes in two groups with a common storage.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,16 +15,16 @@ from devlet.errors import NotFound
 class Kind:
     kind: str
     plural: str
-    api_versions: tuple[str, ...]  # served, preferred first
+    api_versions: tuple[str, ...]  # served; the first one is preferred
     namespaced: bool = True
-    storage: str = ""  # the API version of the stored document; the preferred one unless said
+    storage: str = ""  # API version of the stored document; by default the preferred version
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
-    counts_generation: bool = False  # metadata.generation is 1 at create and +1 per change of spec
-    delete_returns_object: bool = False  # else a Status
-    update_creates: bool = False  # PUT of an absent name creates it
-    update_needs_version: bool = False  # PUT without resourceVersion is refused
+    counts_generation: bool = False  # metadata.generation starts at 1 and grows with each change of the spec
+    delete_returns_object: bool = False  # otherwise it returns a Status
+    update_creates: bool = False  # PUT of a name that does not exist creates the object
+    update_needs_version: bool = False  # PUT without resourceVersion is rejected
     list_kind: str = ""
 
     @cached_property
@@ -37,13 +37,13 @@ class Kind:
 
     @cached_property
     def key(self) -> str:
-        """What the kind is called in storage: the plural with the group of its storage version."""
+        """Return the kind's name in storage: the plural with the group of its storage version."""
         return qualified(self.plural, self.storage_version)
 
 
 @dataclass(frozen=True)
 class Resource:
-    """A kind in one of its API versions: what a client addresses."""
+    """A kind in one of its API versions, as clients address it."""
 
     kind: Kind
     api_version: str
@@ -66,17 +66,17 @@ class Resource:
 
     @cached_property
     def name(self) -> str:
-        """As in messages: `pods`, `resourceclaims.resource.k8s.io`."""
+        """Return the name used in messages: `pods`, `resourceclaims.resource.k8s.io`."""
         return qualified(self.plural, self.api_version)
 
     @cached_property
     def kind_name(self) -> str:
-        """As in messages about invalid objects: `Pod`, `ResourceClaim.resource.k8s.io`."""
+        """Return the name used in messages about invalid objects: `Pod`, `ResourceClaim.resource.k8s.io`."""
         return qualified(self.kind.kind, self.api_version)
 
     @property
     def path(self) -> str:
-        """The URL path below which the resource is served, without namespace."""
+        """Return the URL path below which the resource is served, without namespace."""
         return f"/{'apis' if self.group else 'api'}/{self.api_version}"
 
 
@@ -90,7 +90,7 @@ def qualified(name: str, api_version: str) -> str:
 
 
 class Catalogue:
-    """All kinds of one cluster. Kinds may be added while it runs (custom resources)."""
+    """All kinds of one cluster. Kinds (custom resources) can be added at run time."""
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
         self._kinds: dict[str, Kind] = {}
@@ -100,7 +100,7 @@ class Catalogue:
             self.add(kind)
 
     def __iter__(self) -> Iterator[Kind]:
-        # A copy: kinds are added and removed while callers iterate with waits in between, or in threads.
+        # Return a copy: callers iterate across awaits, or in threads, while kinds are added and removed.
         return iter(tuple(self._kinds.values()))
 
     def add(self, kind: Kind) -> None:
@@ -117,7 +117,7 @@ class Catalogue:
             self._by_kind.pop((api_version, kind.kind), None)
 
     def stored(self, key: str) -> Kind | None:
-        """The kind with this storage key."""
+        """Return the kind with this storage key."""
         return self._kinds.get(key)
 
     def resource(self, api_version: str, plural: str) -> Resource:
@@ -127,7 +127,7 @@ class Catalogue:
             raise NotFound("the server could not find the requested resource") from None
 
     def of_kind(self, api_version: str, kind: str) -> Resource:
-        """The resource of an object that says `apiVersion` and `kind`."""
+        """Return the resource of an object with this `apiVersion` and `kind`."""
         try:
             return self._by_kind[api_version, kind]
         except KeyError:
@@ -251,7 +251,7 @@ BUILT_IN = (
         subresources=("status",),
         delete_returns_object=True,
     ),
-    # Kinds that others want to list and watch: kube-scheduler starts only when all of them answer.
+    # Kinds that other programs list and watch: kube-scheduler starts only when all of them are served.
     _workload("Service", "services", "v1", "svc", delete_returns_object=True),
     _storage("PersistentVolume", "persistentvolumes", "v1", "pv", subresources=("status",)),
     _storage("PersistentVolumeClaim", "persistentvolumeclaims", "v1", "pvc", namespaced=True, subresources=("status",)),
@@ -280,7 +280,7 @@ BUILT_IN = (
 )
 
 
-VIEWS_GROUP = "devlet.dev"  # of what a node shows of itself; nothing is stored in it
+VIEWS_GROUP = "devlet.dev"  # the API group of node views; nothing in it is stored
 BUILT_IN_GROUPS = frozenset(group_of(version) for kind in BUILT_IN for version in kind.api_versions) | {VIEWS_GROUP}
 
 _built_in = Catalogue(BUILT_IN)

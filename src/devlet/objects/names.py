@@ -1,8 +1,8 @@
-"""What names may look like: one rule per kind of name, with the messages a Kubernetes API server gives.
+"""Rules for names, one function per kind of name, with the messages of a Kubernetes API server.
 
-A rule takes a text and returns what is wrong with it; empty means fine. An error that starts with `TOO_LONG` belongs
-under the reason "Too long", every other under "Invalid value". The empty name is for the caller: most fields answer it
-with "Required value" instead of asking a rule. Lengths are counted in bytes.
+A rule takes a string and returns the errors; an empty result means that the name is valid. Errors that start with
+`TOO_LONG` belong under the reason "Too long", all others under "Invalid value". The caller handles empty names: most
+fields report "Required value" for them instead of calling a rule. Lengths are counted in bytes.
 """
 
 import re
@@ -24,7 +24,7 @@ SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIX_LENGTH = 5
 GENERATED_PREFIX_MAX = 58
 
-# Only texts this long are remembered, so that a client cannot fill the memory with names.
+# Only short strings are cached, so that a client cannot fill the memory with names.
 _REMEMBERED_LENGTH = 512
 _REMEMBERED_COUNT = 4096
 
@@ -64,7 +64,8 @@ def _size(value: str) -> int:
 
 
 def _at_most(limit: int, value: str, unit: str = "characters") -> list[str]:
-    """The API server says bytes for labels and characters for the rest, and counts bytes for all."""
+    """Check the length. The API server's messages say bytes for labels and characters otherwise, but it always counts
+    bytes."""
     return [f"must be no more than {limit} {unit}"] if _size(value) > limit else []
 
 
@@ -131,7 +132,7 @@ _CONFIG_KEY_SHAPE = _shape(
 
 @_remembered
 def dns_label(value: str) -> Errors:
-    """Namespaces, devices, requests, containers: at most 63, no dots."""
+    """Check the name of a namespace, device, request or container: at most 63 bytes, no dots."""
     errors = _at_most(DNS_LABEL_MAX, value)
     if not _label(value):
         errors.append("must not contain dots" if _subdomain(value) else _LABEL_SHAPE)
@@ -140,7 +141,7 @@ def dns_label(value: str) -> Errors:
 
 @_remembered
 def dns_subdomain(value: str) -> Errors:
-    """Most object names: labels joined by dots, at most 253."""
+    """Check most object names: labels joined by dots, at most 253 bytes."""
     return tuple(_subdomain_errors(value, "characters"))
 
 
@@ -153,7 +154,7 @@ def _subdomain_errors(value: str, unit: str) -> list[str]:
 
 @_remembered
 def dns1035_label(value: str) -> Errors:
-    """Services: a DNS label that starts with a letter."""
+    """Check the name of a service: a DNS label that starts with a letter."""
     errors = _at_most(DNS_LABEL_MAX, value)
     if not _dns1035_label(value):
         errors.append(_DNS1035_SHAPE)
@@ -167,7 +168,7 @@ def c_identifier(value: str) -> Errors:
 
 @_remembered
 def qualified_name(value: str) -> Errors:
-    """Keys of labels, taints and conditions, and finalizers: `name` or `example.com/name`."""
+    """Check a finalizer or the key of a label, taint or condition: `name` or `example.com/name`."""
     prefix, slash, name = value.rpartition("/")
     if "/" in prefix:
         return (
@@ -192,7 +193,7 @@ label_key = qualified_name
 
 @_remembered
 def annotation_key(value: str) -> Errors:
-    """As `qualified_name`, but the domain may have upper case letters."""
+    """Check an annotation key: like `qualified_name`, but the domain may have upper-case letters."""
     return qualified_name(value.lower() if value.isascii() else value)
 
 
@@ -206,14 +207,14 @@ def label_value(value: str) -> Errors:
 
 @_remembered
 def driver_name(value: str) -> Errors:
-    """At most 63; upper case is accepted for the sake of old drivers."""
+    """Check a driver's name: at most 63 bytes. Upper case is accepted for the sake of old drivers."""
     folded = value.lower() if value.isascii() else value
     return (*_too_long(DRIVER_NAME_MAX, value), *dns_subdomain(folded))
 
 
 @_remembered
 def pool_name(value: str) -> Errors:
-    """DNS subdomains joined by `/`, at most 253 in all."""
+    """Check a pool's name: DNS subdomains joined by `/`, at most 253 bytes in all."""
     errors = _too_long(POOL_NAME_MAX, value)
     for segment in value.split("/"):
         errors += dns_subdomain(segment)
@@ -226,11 +227,11 @@ def _device_identifier(value: str) -> Errors:
 
 @_remembered
 def device_qualified_name(value: str) -> Errors:
-    """Keys of attributes and capacity: `name`, in the driver's domain, or `domain/name`."""
+    """Check the key of an attribute or capacity: `name`, in the driver's domain, or `domain/name`."""
     domain, slash, name = value.rpartition("/")
     if not slash:
         return _device_identifier(value)
-    # The reference checks nothing at all as soon as there is a second slash.
+    # The reference accepts anything with a second slash.
     if "/" in domain:
         return ("must be a name, or a domain and a name separated by one slash",)
     return (
@@ -241,7 +242,7 @@ def device_qualified_name(value: str) -> Errors:
 
 @_remembered
 def fully_qualified_device_name(value: str) -> Errors:
-    """What constraints refer to: `domain/name`."""
+    """Check the name that a constraint refers to: `domain/name`."""
     errors = device_qualified_name(value)
     if "/" not in value:
         errors += ("a fully qualified name must be a domain and a name separated by a slash",)
@@ -250,7 +251,8 @@ def fully_qualified_device_name(value: str) -> Errors:
 
 @_remembered
 def extended_resource_name(value: str) -> Errors:
-    """`domain/name` outside of kubernetes.io. The quota for it, `requests.domain/name`, must be a valid name too."""
+    """Check an extended resource: `domain/name` outside of kubernetes.io. Its quota `requests.domain/name` must also be
+    a valid name."""
     native = "/" not in value or "kubernetes.io/" in value
     if native or value.startswith("requests.") or qualified_name(f"requests.{value}"):
         return ("must be a valid extended resource name",)
@@ -259,7 +261,7 @@ def extended_resource_name(value: str) -> Errors:
 
 @_remembered
 def uuid(value: str) -> Errors:
-    """RFC 4122 in its normalised form."""
+    """Check a UUID (RFC 4122) in its normalised form."""
     if _uuid(value):
         return ()
     if _loose_uuid(value):
@@ -274,7 +276,7 @@ def uuid(value: str) -> Errors:
 
 @_remembered
 def path_segment(value: str) -> Errors:
-    """Safe as one segment of a URL path."""
+    """Check that the name is safe as one segment of a URL path."""
     if value in (".", ".."):
         return (f"may not be '{value}'",)
     return tuple(f"may not contain '{character}'" for character in "/%" if character in value)
@@ -282,7 +284,7 @@ def path_segment(value: str) -> Errors:
 
 @_remembered
 def env_var_name(value: str) -> Errors:
-    """Printable ASCII other than `=`."""
+    """Check an environment variable: printable ASCII other than `=`."""
     if not value:
         return ("environment variable name must be non-empty",)
     if not _env_var(value):
@@ -292,7 +294,7 @@ def env_var_name(value: str) -> Errors:
 
 @_remembered
 def config_key(value: str) -> Errors:
-    """Keys of ConfigMap and Secret data; they become file names."""
+    """Check a key of ConfigMap or Secret data; these become file names."""
     errors = _at_most(DNS_SUBDOMAIN_MAX, value)
     if not _config_key(value):
         errors.append(_CONFIG_KEY_SHAPE)
@@ -304,10 +306,11 @@ def config_key(value: str) -> Errors:
 
 
 def generate_name(rule: Rule, prefix: str) -> Errors:
-    """What is wrong with `metadata.generateName` for objects named by `rule`: as a name, but it may end in dashes."""
+    """Check `metadata.generateName` for objects named by `rule`. It follows the rule but may end in dashes."""
     return rule(prefix.rstrip("-"))
 
 
 def generated_name(prefix: str, suffix: str) -> str:
-    """The name for `metadata.generateName`; `suffix` is `SUFFIX_LENGTH` random characters of `SUFFIX_ALPHABET`."""
+    """Return the name for `metadata.generateName`; `suffix` is `SUFFIX_LENGTH` random characters of
+    `SUFFIX_ALPHABET`."""
     return prefix[:GENERATED_PREFIX_MAX] + suffix

@@ -21,11 +21,11 @@ from devlet.objects.types.slice import ResourceSlice
 __all__ = ["ANNOTATION", "NodeDriver", "decode", "encode", "gone_drivers", "is_of_gone_driver"]
 
 ANNOTATION: Final = "devlet.dev/drivers"
-MAX_TEXT: Final = 64 << 10  # characters that are read
+MAX_TEXT: Final = 64 << 10  # longer values are ignored
 
 
 class NodeDriver(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """A driver and since when it is registered or gone; exactly one of the times is set."""
+    """A driver, and when it was registered or went away; exactly one of the times is set."""
 
     name: DriverName
     registered_since: str | None = None
@@ -39,7 +39,7 @@ def encode(drivers: Iterable[NodeDriver]) -> str:
 
 @lru_cache(4096)
 def decode(text: str) -> tuple[NodeDriver, ...]:
-    """Return the drivers. A value that cannot be read counts as a missing annotation: anyone may annotate a node."""
+    """Parse the annotation. An invalid value counts as a missing annotation, because anyone may annotate a node."""
     if len(text) > MAX_TEXT:
         return ()
     try:

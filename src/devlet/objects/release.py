@@ -1,4 +1,4 @@
-"""Which devlet this is, and which Kubernetes it follows."""
+"""The versions of devlet, and of Kubernetes, whose behaviour it follows."""
 
 DEVLET = "0.1.0"
-KUBERNETES = "v1.36.4"  # whose behaviour we follow
+KUBERNETES = "v1.36.4"  # the release whose behaviour devlet follows

@@ -1,8 +1,8 @@
-"""Errors as the `Status` documents in which a Kubernetes API reports them, in both directions.
+"""Convert between errors and the `Status` documents of a Kubernetes API.
 
-The server says `status_of(error)`, the client `error_from(status)`. Clients look at `reason` first and at `code` only
-if the reason says nothing to them; the message is for people. `InUse` and `StateCorrupt` are troubles of the server
-that no client can act on: they leave as InternalError and arrive as a plain `DevletError`.
+The server calls `status_of(error)`, the client `error_from(status)`. Clients look at `reason` first, and at `code` only
+if they do not know the reason; the message is for people. `InUse` and `StateCorrupt` are internal errors that no client
+can act on: they are sent as InternalError and received as a plain `DevletError`.
 """
 
 import math
@@ -30,12 +30,12 @@ from devlet.errors import (
 )
 from devlet.objects.documents import Document
 
-MAX_TEXT = 2048  # characters of an answer that is no Status
+MAX_TEXT = 2048  # characters of a response that is not a Status
 
 _VERSION_TOO_LARGE = "Too large resource version"
 _TIMEOUT = "Timeout: "
 
-# The first row whose class fits, so the special ones come first.
+# The first row whose class matches is used, so subclasses come first.
 _CODES: tuple[tuple[type[DevletError], int, str], ...] = (
     (InvalidObject, 422, "Invalid"),
     (UnsupportedPatch, 415, "UnsupportedMediaType"),
@@ -78,7 +78,7 @@ _BY_CODE: dict[int, type[DevletError]] = {
 
 
 def failure(code: int, reason: str, message: str, details: Document | None = None) -> Document:
-    """A Status of any kind, for answers that no error of ours stands for (401, 405, 406)."""
+    """Return a Status for responses that have no error class (401, 405, 406)."""
     status: Document = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -155,7 +155,7 @@ class _Status(msgspec.Struct, rename="camel"):
 
 
 def error_from(status: Document, *, retry_after: float | None = None) -> DevletError:
-    """The error that a Status of a failure stands for. `retry_after` is what the headers said."""
+    """Return the error for a failure Status. `retry_after` is the value from the headers."""
     try:
         read = msgspec.convert(status, _Status)
     except msgspec.ValidationError as e:
@@ -164,7 +164,7 @@ def error_from(status: Document, *, retry_after: float | None = None) -> DevletE
 
 
 def error_from_answer(code: int, body: bytes, *, retry_after: float | None = None) -> DevletError:
-    """The error of an HTTP answer: its Status, or else its code and the text that came with it."""
+    """Return the error for an HTTP response: that of its Status, or else one made from its code and text."""
     try:
         status: _Status | None = msgspec.json.decode(body, type=_Status)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -197,7 +197,8 @@ def _error(status: _Status, retry_after: float) -> DevletError:
 
 
 def _by_range(code: int) -> type[DevletError]:
-    """What a server reports about itself says nothing about what was done: that has to be looked at."""
+    """Return the class for an unknown code. After a server error the outcome of the request is unknown and has to be
+    checked."""
     if 400 <= code < 500:
         return BadRequest
     return Unavailable if code >= 500 else DevletError
@@ -205,5 +206,5 @@ def _by_range(code: int) -> type[DevletError]:
 
 def _invalid(kind: str, name: str, causes: list[Cause], message: str) -> InvalidObject:
     error = InvalidObject(kind, name, causes)
-    error.args = (message,)  # the server's words, which need not follow from the causes
+    error.args = (message,)  # the server's message, which may differ from the one derived from the causes
     return error

@@ -186,7 +186,7 @@ def _one_by_one(found: Match[str], requests: Requests, fits: Fits) -> bool:
 
 
 _OF_SEVERAL: Final[Sequence[tuple[str, Callable[[Match[str], Requests, Fits], bool]]]] = (
-    (r"(.+) need (\d+) devices together, (\d+) (?:is|are) free that match any of them", _too_few),
+    (r"(.+) need (\d+) devices together, but only (\d+) (?:is|are) free and match any of them", _too_few),
     (r"(.+) together need more devices than are free", _too_few),
-    (r"(.+) can be met one by one but not together: they need the same devices", _one_by_one),
+    (r"(.+) can be satisfied separately but not together: they need the same devices", _one_by_one),
 )

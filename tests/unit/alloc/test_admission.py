@@ -16,7 +16,7 @@ def test_a_selector_that_does_not_compile_is_refused_with_its_text_and_place() -
     assert "compilation failed: ERROR: <input>:1:15: Syntax error: token recognition error at: '='" in cause.message
 
 
-def test_a_selector_must_give_a_bool() -> None:
+def test_a_selector_must_return_a_bool() -> None:
     (cause,) = check_selector("device.driver", False)
     assert cause.message.endswith("must evaluate to bool or the unknown type, not string")
 

@@ -28,7 +28,7 @@ def test_no_claims_fit_everywhere() -> None:
 
 
 @pytest.mark.spec("DA-3.1b")
-def test_no_is_an_answer_that_names_invalid_pools() -> None:
+def test_no_fit_names_invalid_pools() -> None:
     assert Desk(slices=ONE, claims=[["r0 3 a"]]).ask() == NoFit()
     broken = [{"pool": "p1", "devices": ["d1", "d1"]}]
     outcome = Desk(slices=broken, claims=[["r0 a"]]).outcome()
@@ -37,7 +37,7 @@ def test_no_is_an_answer_that_names_invalid_pools() -> None:
     assert Desk(slices=[*broken, {"pool": "p2", "devices": ["d1"]}], claims=[["r0 a"]]).ask() == [["r0 p2/d1"]]
 
 
-def test_what_is_wrong_with_a_later_claim_comes_after_what_is_wrong_with_an_earlier_one() -> None:
+def test_errors_are_reported_in_the_order_of_the_claims() -> None:
     with pytest.raises(InvalidInput, match="claim default/claim-0: number of requested devices 33"):
         Desk(claims=[["r0 33 a"], ["r0 c"]]).ask()
     with pytest.raises(InvalidInput, match="claim default/claim-0, constraint #1: empty constraint"):
@@ -90,7 +90,7 @@ def shown(desk: Desk) -> list[object]:
 
 @BOTH_RULES
 @pytest.mark.parametrize("seed", range(2_000_000, 2_000_040))
-def test_asking_changes_nothing_and_gives_the_same_answer_again(seed: int, rules: Rules) -> None:
+def test_allocating_changes_nothing_and_is_repeatable(seed: int, rules: Rules) -> None:
     desk = Desk(document=mixed_problem(seed), rules=rules)
     before = shown(desk)
     answers = []
@@ -106,7 +106,7 @@ def test_asking_changes_nothing_and_gives_the_same_answer_again(seed: int, rules
 # Budgets
 
 
-def test_a_search_ends_after_so_many_steps_and_says_so() -> None:
+def test_a_search_ends_at_its_step_limit_and_reports_it() -> None:
     desk = Desk(slices=ONE, claims=[["r0 2 a"]])
     assert desk.outcome(Limits(steps=1)) == NoFit("the search was given up after 2 steps", is_exhausted=True, steps=2)
     assert desk.outcome(Limits(steps=2)) != NoFit()
@@ -120,7 +120,7 @@ def hard() -> Desk:
     return Desk(slices=slices, claims=[["r0 12 a"]])
 
 
-def test_a_search_ends_when_it_is_told_to_give_up() -> None:
+def test_a_search_ends_when_give_up_returns_true() -> None:
     asked = []
 
     def give_up() -> bool:
@@ -135,7 +135,7 @@ def test_a_search_ends_when_it_is_told_to_give_up() -> None:
     assert shown(desk) == before
 
 
-def test_who_is_never_told_to_give_up_is_asked_now_and_then() -> None:
+def test_give_up_is_called_now_and_then() -> None:
     outcome = hard().outcome(Limits(steps=5000, give_up=lambda: False))
     assert isinstance(outcome, NoFit)
     assert (outcome.is_exhausted, outcome.steps) == (True, 5001)
@@ -146,7 +146,7 @@ def test_who_is_never_told_to_give_up_is_asked_now_and_then() -> None:
 
 @pytest.mark.long
 @BOTH_RULES
-def test_thousands_of_claims_in_one_call_are_no_problem(rules: Rules) -> None:
+def test_thousands_of_claims_in_one_call_are_allocated(rules: Rules) -> None:
     count = 2000
     slices = [{"pool": "p1", "devices": count}]
     desk = Desk(slices=slices, claims=[["r0 a"]] * count, rules=rules)
@@ -194,7 +194,7 @@ def test_the_text_names_the_claim_and_what_is_wrong(name: str) -> None:
 
 
 @pytest.mark.parametrize("odd", ["x=", "version=v1.x", "lanes:-1", "lanes:4(default=1,min=1,step=0) shared", "!"])
-def test_a_device_that_makes_no_sense_keeps_no_other_from_being_given(odd: str) -> None:
+def test_an_invalid_device_does_not_prevent_others_from_being_allocated(odd: str) -> None:
     slices = [{"pool": "p1", "devices": ["d1", "d2 kind=x"]}]
     desk = Desk(slices=slices, claims=[["r0 a kind=x"]])
     (device,) = Desk(slices=[{"pool": "p1", "devices": [f"d1 {odd}"]}]).document["slices"][0]["spec"]["devices"]
@@ -204,7 +204,7 @@ def test_a_device_that_makes_no_sense_keeps_no_other_from_being_given(odd: str) 
     assert Desk(document=desk.document).ask() == [["r0 p1/d2"]]
 
 
-def test_the_symmetric_problem_is_no_problem() -> None:
+def test_the_symmetric_problem_is_solved_quickly() -> None:
     problem = read_problem(symmetric_problem(20, 10))
     outcome = Allocator(problem.inventory).allocate(problem.nodes[0], problem.claims)
     assert isinstance(outcome, NoFit)

@@ -99,7 +99,7 @@ def test_a_name_may_carry_the_drivers_domain(published: str, asked: str) -> None
 
 
 @pytest.mark.spec("DA-3.8c")
-def test_a_capacity_that_is_not_there_makes_the_device_unusable() -> None:
+def test_a_missing_capacity_makes_the_device_unusable() -> None:
     assert amounts(device("8"), {"b.example.com/lanes": Quantity.parse("1")}, DRIVER) == (
         "has no capacity b.example.com/lanes"
     )

@@ -61,7 +61,7 @@ def test_without_an_improvement_the_outcome_stays(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_what_is_given_with_improvements_keeps_all_rules(case: Case) -> None:
+def test_allocations_with_improvements_obey_all_rules(case: Case) -> None:
     (answer,) = solve_problem(case.problem, reference_compatible=False)
     results = answer.get("results")
     if results is not None:

@@ -28,7 +28,7 @@ def wish(number: int, kinds: str) -> Wish:
         ([wish(1, "ab"), wish(1, "bc"), wish(1, "cd"), wish(1, "a")], {"a": 1, "b": 1, "c": 1, "d": 1}, True),
     ],
 )
-def test_wishes_can_be_met_or_not(wanted: Sequence[Wish], supply: dict[Hashable, int], suffices: bool) -> None:
+def test_wishes_can_be_satisfied_or_not(wanted: Sequence[Wish], supply: dict[Hashable, int], suffices: bool) -> None:
     assert can_suffice(wanted, supply) is suffices
 
 

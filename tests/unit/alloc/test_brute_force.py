@@ -101,7 +101,7 @@ def test_an_allocation_is_found_whenever_brute_force_finds_one(document: Documen
 
 @settings(max_examples=40)
 @given(problems())
-def test_what_is_given_keeps_all_rules(document: Document) -> None:
+def test_allocations_obey_all_rules(document: Document) -> None:
     for rules, reference_compatible in ((REFERENCE, True), (NUMBERED, False)):
         (answer,) = solve_problem(document, reference_compatible=reference_compatible)
         if answer["outcome"] == "fit":

@@ -41,7 +41,7 @@ def test_admin_access_may_have_what_is_taken() -> None:
 
 
 @pytest.mark.spec("DA-3.6d")
-def test_devices_with_binding_conditions_are_none_while_the_feature_is_off() -> None:
+def test_devices_with_binding_conditions_are_no_candidates_while_the_feature_is_off() -> None:
     slices = [{"pool": "p1", "devices": ["d1 ?Ready", "d2"]}]
     for claims in ([["r0 a"]], ALL):
         assert names(step(slices=slices, claims=claims, without=["DeviceBindingAndStatus"])) == ["d2"]
@@ -49,7 +49,7 @@ def test_devices_with_binding_conditions_are_none_while_the_feature_is_off() -> 
 
 
 @pytest.mark.spec("DA-3.4e")
-def test_all_are_those_that_match_and_have_enough_whoever_has_them() -> None:
+def test_all_includes_matching_devices_even_if_they_are_in_use() -> None:
     slices = [{"pool": "p1", "devices": ["d1 lanes:8", "d2 lanes:1", "d3", "d4 lanes:8 !NoSchedule", "d5 lanes:8"]}]
     found = step(slices=slices, allocated=["p1/d5"], claims=[["r0 all a lanes:2"]])
     assert (names(found), found.number) == (["d1", "d4", "d5"], 3)
@@ -78,7 +78,7 @@ def test_the_reference_gives_no_all_while_any_pool_is_not_usable(other: Any, sta
 
 @pytest.mark.spec("DA-11.07")
 @pytest.mark.parametrize("other", [BROKEN, UPDATED])
-def test_a_pool_that_cannot_match_is_no_hindrance_for_all(other: Any) -> None:
+def test_a_pool_that_cannot_match_does_not_block_all(other: Any) -> None:
     assert names(step(slices=[other, USABLE], claims=ALL)) == ["d1"]
     with pytest.raises(InvalidInput, match=r"asks for all devices, but resource pool b.example.com/p1"):
         step(slices=[other, USABLE], claims=[["r0 all b"]])

@@ -32,7 +32,7 @@ def test_what_does_not_compile_has_no_costs() -> None:
     assert answer["error"].startswith("compilation failed: ERROR: <input>:1:7: undefined field 'lost'")
 
 
-def test_an_estimate_without_end_is_unbounded() -> None:
+def test_an_unlimited_estimate_is_unbounded() -> None:
     answer = answer_case(read_case(case('device.attributes["gpu.example.com"].model.split(",").isSorted()')))
     assert answer["estimatedCost"] == "unbounded"
     assert answer["exceedsEstimateLimit"] is True
@@ -66,7 +66,7 @@ def test_an_evaluation_that_is_given_up_is_a_run_time_error() -> None:
         (case(id=5), "case 5: id is 5: expected a text"),
     ],
 )
-def test_what_is_no_case_is_an_error_that_names_it(document: Any, error: str) -> None:
+def test_an_invalid_case_is_an_error_that_names_it(document: Any, error: str) -> None:
     with pytest.raises(InvalidInput) as e:
         read_case(document, 3)
     assert str(e.value).startswith(error)

@@ -104,7 +104,7 @@ LARGE = {
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_ten_kilobytes_of_anything_are_answered(name: str) -> None:
+def test_ten_kilobytes_of_any_text_get_an_answer(name: str) -> None:
     assert answer(LARGE[name])["result"] in (True, False, "compile-error", "runtime-error")
 
 

@@ -75,7 +75,7 @@ def test_distinct_means_pairwise() -> None:
 
 
 @pytest.mark.spec("DA-11.10")
-def test_what_an_intersection_lost_comes_back() -> None:
+def test_values_lost_by_an_intersection_come_back() -> None:
     slices = [{"pool": "p1", "devices": ["d1 x=[1,2]", "d2 x=[1]", "d3 x=[2]", "d4 x=[2]"]}]
     claim = {"requests": ["r0 3 a"], "constraints": ["match x"]}
     assert not Desk(slices=slices, claims=[claim], rules=Rules.reference()).fits()
@@ -113,9 +113,7 @@ VALUES = st.lists(st.sampled_from(["x=1", "x=2", "x=[1,2]", "x=[2,3]", "x='1'", 
 
 
 @given(VALUES, st.data())
-def test_after_any_devices_came_and_went_only_those_that_are_there_count(
-    devices: list[str], data: st.DataObject
-) -> None:
+def test_only_the_present_devices_count(devices: list[str], data: st.DataObject) -> None:
     desk = Desk(slices=[{"pool": "p1", "devices": [f"d{i} {words}" for i, words in enumerate(devices)]}])
     for kind in ("match", "distinct"):
         constraint = made(kind)

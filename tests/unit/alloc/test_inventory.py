@@ -69,7 +69,7 @@ def test_a_slice_of_the_same_name_is_replaced() -> None:
     assert [each.device.name for each in next(inventory.slices()).devices] == ["d2"]
 
 
-def test_a_slice_that_is_removed_is_nowhere() -> None:
+def test_a_removed_slice_is_found_nowhere() -> None:
     inventory = Inventory([slice_of("s1", "p1", "d1")])
     device = entry(inventory, "p1/d1").identity
     inventory.remove_slice("s1")
@@ -78,10 +78,10 @@ def test_a_slice_that_is_removed_is_nowhere() -> None:
 
 
 @pytest.mark.parametrize("broken", ["d1 lanes:much", "d1 set1.n-=much"])
-def test_a_slice_that_cannot_be_read_changes_nothing(broken: str) -> None:
+def test_an_invalid_slice_changes_nothing(broken: str) -> None:
     inventory = Inventory([slice_of("s1", "p1", "d1"), slice_of("s2", "p2", "d1")])
     before = (inventory.revisions.now, names(inventory.slices()))
-    with pytest.raises(InvalidInput, match=r"slice s1, device d1, .* 'much' is no quantity"):
+    with pytest.raises(InvalidInput, match=r"slice s1, device d1, .* 'much' is not a quantity"):
         inventory.put_slice(slice_of("s1", "p1", "d0", broken))
     assert (inventory.revisions.now, names(inventory.slices())) == before
     assert entry(inventory, "p1/d1").device.capacity == {}
@@ -175,10 +175,10 @@ def test_a_device_that_is_published_later_is_taken_already() -> None:
     assert entry(inventory, "p1/d1").is_taken
 
 
-def test_an_amount_that_cannot_be_read_is_named_and_changes_nothing() -> None:
+def test_an_invalid_amount_is_named_and_changes_nothing() -> None:
     inventory = Inventory([slice_of("s1", "p1", "d1 lanes:8 shared", "d2")])
     inventory.hold(holder("c", "p1/d2"))
-    text = "claim default/c, device a.example.com/p1/d1, consumed capacity lanes: 'much' is no quantity"
+    text = "claim default/c, device a.example.com/p1/d1, consumed capacity lanes: 'much' is not a quantity"
     with pytest.raises(InvalidInput, match=text):
         inventory.hold(holder("c", "p1/d1 shared lanes:much"))
     assert entry(inventory, "p1/d2").is_taken

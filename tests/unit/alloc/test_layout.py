@@ -18,7 +18,7 @@ def test_a_layout_is_kept_until_a_slice_or_the_node_changes() -> None:
     assert desk.allocator.layout(desk.node).slices == []
 
 
-def test_a_node_that_was_updated_is_looked_at_anew() -> None:
+def test_an_updated_node_is_examined_again() -> None:
     desk = Desk(slices=[{"pool": "p1", "at": "region=region-2", "devices": 1}])
     assert desk.allocator.layout(desk.node).slices == []
     moved = Desk(node="node-1 region=region-2").node

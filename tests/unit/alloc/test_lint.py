@@ -39,16 +39,16 @@ def test_each_issue_of_the_compiler_is_an_error_at_its_place() -> None:
 @pytest.mark.parametrize(
     ("expression", "hint"),
     [
-        ('attributes.string["model"] == "a"', 'since 1.31 it is device.attributes["DOMAIN"].NAME'),
+        ('attributes.string["model"] == "a"', 'since 1.31 use device.attributes["DOMAIN"].NAME'),
         ('has(device.attributes["gpu.example.com"])', 'a domain is tested with "DOMAIN" in device.attributes'),
         ('device.capacity["a"].b > quantity("1Gi")', 'quantities compare as in a.isGreaterThan(quantity("1Gi"))'),
         ('device.capacity["a"].b >= quantity("1Gi")', 'write a.compareTo(quantity("1Gi")) >= 0'),
         ('device.capacity["a"].b == "1Gi"', 'compare with quantity("1Gi"), not with a text'),
-        ('device.capacity["a"].b.sign() == 1', "sign is no method: write sign(q)"),
-        ("device.attribute == 1", "it is device.attributes"),
+        ('device.capacity["a"].b.sign() == 1', "sign is not a method: write sign(q)"),
+        ("device.attribute == 1", "use device.attributes"),
     ],
 )
-def test_usual_mistakes_and_old_spellings_come_with_what_to_write(expression: str, hint: str) -> None:
+def test_common_mistakes_and_old_spellings_come_with_a_correction(expression: str, hint: str) -> None:
     (finding, *_) = findings(expression)
     assert finding.severity is Severity.ERROR
     assert finding.message.endswith(f"; {hint}")
@@ -60,13 +60,13 @@ def test_what_an_old_release_does_not_know_is_an_error_there() -> None:
     assert "found no matching overload for 'semver'" in findings(expression, minor=33)[0].message
 
 
-def test_a_result_that_is_no_bool_and_a_constant_that_cannot_be_computed_are_errors() -> None:
+def test_a_non_bool_result_and_a_failing_constant_are_errors() -> None:
     assert findings("1 + 1")[0].message == "must evaluate to bool or the unknown type, not int"
     assert "type conversion error" in findings("int('x') == 1")[0].message
 
 
 def test_too_much_cost_is_an_error_and_much_cost_a_warning() -> None:
-    assert "an API server refuses it" in rules(f"type({D}.index) == int", GPU)["cost"]
+    assert "an API server rejects it" in rules(f"type({D}.index) == int", GPU)["cost"]
     (finding,) = [f for f in findings("lists.range(100000).all(x, x >= 0 && x != 7)") if f.rule == "cost"]
     assert finding.severity is Severity.WARNING
     assert finding.message.endswith("% of the limit of 1,000,000")
@@ -101,7 +101,7 @@ def test_a_missing_guard_is_found_on_the_devices_that_lack_the_name() -> None:
         ),
     ],
 )
-def test_comparing_with_a_type_that_no_device_has_is_a_mistake(expression: str, message: str) -> None:
+def test_comparing_with_a_type_that_no_device_has_is_reported(expression: str, message: str) -> None:
     assert rules(expression, GPU)["type-mismatch"] == message
 
 
@@ -109,7 +109,7 @@ def test_numbers_of_all_types_can_be_compared() -> None:
     assert "type-mismatch" not in rules(f"{D}.index == 1.0 || {D}.index == 1u", GPU)
 
 
-def test_always_and_never_are_said() -> None:
+def test_selectors_that_always_or_never_match_are_reported() -> None:
     assert rules('device.driver == "gpu.example.com"', GPU, OTHER) == {"always-true": "matches all 2 devices"}
     assert rules('device.driver == "x"', GPU, OTHER) == {"always-false": "matches none of 2 devices"}
 
@@ -117,4 +117,4 @@ def test_always_and_never_are_said() -> None:
 def test_the_rest_is_left_out_when_time_is_up() -> None:
     slow = "lists.range(300000).all(x, x >= 0)"
     found = lint(slow, device_environment(stored=False), devices(GPU, GPU), give_up=lambda: True)
-    assert {f.rule: f.message for f in found}["time"] == "the time was up before 2 of 2 devices were looked at"
+    assert {f.rule: f.message for f in found}["time"] == "time ran out before 2 of 2 devices were evaluated"

@@ -90,7 +90,7 @@ def test_the_scheduler_moves_on() -> None:
     assert names(placed(bench_problem(3, 8, claims=4), "scheduler")) == "n0 n0 n1 n1"
 
 
-def test_a_claim_that_makes_no_sense_is_nowhere_and_the_others_are_placed() -> None:
+def test_an_invalid_claim_is_not_placed_but_the_others_are() -> None:
     slices = [{"pool": "p1", "devices": 2}]
     document = problem({"case": "c", "slices": slices, "claims": [["r0 a"], ["r0 c"], ["r0 33 a"], ["r0 a"]]})
     assert names(placed(document, "fill")) == "node-1 - - node-1"

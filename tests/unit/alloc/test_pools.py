@@ -51,7 +51,7 @@ def test_a_slice_may_leave_it_to_its_devices() -> None:
 
 
 @pytest.mark.spec("DA-3.3c")
-def test_a_selector_that_cannot_be_understood_is_an_error_that_names_the_slice() -> None:
+def test_an_invalid_node_selector_is_an_error_that_names_the_slice() -> None:
     desk = Desk(slices=[{"pool": "p1", "at": "metadata.name=a,b", "devices": 1}], claims=[["r0 a"]])
     with pytest.raises(InvalidInput, match="slice slice-1: node selector cannot be understood: "):
         desk.ask()

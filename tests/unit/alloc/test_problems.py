@@ -45,14 +45,14 @@ def test_an_answer_names_the_devices_of_each_claim() -> None:
     assert answer["results"][0]["devices"]["results"] == [device]
 
 
-def test_share_ids_are_random_so_only_that_there_is_one_is_told() -> None:
+def test_only_the_presence_of_a_random_share_id_is_recorded() -> None:
     slices = [{"pool": "p1", "devices": ["d1 lanes:4 shared"]}]
     (answer,) = solve_problem(problem({"case": "share", "slices": slices, "claims": [["r0 a lanes:1"]]}))
     (device,) = answer["allocations"][0]
     assert (device["shared"], device["consumedCapacity"]) == (True, {"lanes": "1"})
 
 
-def test_no_fit_says_why_if_there_is_something_to_say() -> None:
+def test_no_fit_gives_a_reason_if_one_is_known() -> None:
     slices = [{"pool": "p1", "devices": ["d1", "d1"]}]
     (answer,) = solve_problem(problem({"case": "invalid", "slices": slices, "claims": [["r0 a"]]}))
     assert answer == {"node": "node-1", "outcome": "no-fit", "error": "invalid resource pools were encountered"}
@@ -99,11 +99,11 @@ def changed(**parts: Any) -> Document:
                     {"metadata": {"name": "s"}, "spec": {"devices": [{"name": "d", "capacity": {"c": {"value": "x"}}}]}}
                 ]
             ),
-            "problem 'one': slice s, device d, capacity c: 'x' is no quantity",
+            "problem 'one': slice s, device d, capacity c: 'x' is not a quantity",
         ),
     ],
 )
-def test_what_is_no_problem_is_refused_with_its_name(document: Any, text: str) -> None:
+def test_an_invalid_problem_is_rejected_by_name(document: Any, text: str) -> None:
     with pytest.raises(InvalidInput, match=text):
         read_problem(document)
 
@@ -126,12 +126,12 @@ def test_two_slices_of_one_name_are_refused() -> None:
     document = json.loads(json.dumps(ONE))
     document["slices"].append(document["slices"][0])
     with pytest.raises(
-        InvalidInput, match="problem 'one': slices: 2 of them have the name 'slice-1', give each its own"
+        InvalidInput, match="problem 'one': slices: 2 of them are named 'slice-1'; names must be unique"
     ):
         read_problem(document)
 
 
-def test_null_is_the_same_as_nothing() -> None:
+def test_null_is_the_same_as_an_absent_field() -> None:
     document = json.loads(json.dumps(ONE))
     document["slices"][0]["spec"]["devices"][0] |= {"taints": None, "capacity": None, "attributes": None}
     document["nodes"][0]["metadata"]["labels"] = None

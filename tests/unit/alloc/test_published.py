@@ -52,6 +52,6 @@ def test_types_are_counted(published: Published) -> None:
         (asked("zzzz", "nothing.like.it"), ""),
     ],
 )
-def test_what_was_probably_meant_names_no_service(published: Published, mention: Mention, guess: str) -> None:
+def test_suggestions_name_no_service(published: Published, mention: Mention, guess: str) -> None:
     assert published.guess(mention).endswith(guess)
     assert bool(published.guess(mention)) == bool(guess)

@@ -68,10 +68,10 @@ def test_what_needs_a_feature_that_is_off_is_an_error(request_: Any, without: st
         ("r0 -", "request r0: missing device class name"),
         ("r0 mode:Some a", "request r0: unsupported count mode Some"),
         ("r0 a if nothing", "request r0, selector #0: CEL expression empty"),
-        ("r0 a lanes:much", "request r0: capacity lanes: 'much' is no quantity: "),
+        ("r0 a lanes:much", "request r0: capacity lanes: 'much' is not a quantity: "),
     ],
 )
-def test_what_is_not_understood_is_an_error(request_: str, text: str) -> None:
+def test_an_unknown_mode_is_an_error(request_: str, text: str) -> None:
     for rules in (Rules(), Rules.reference()):
         with refused(text):
             read(request_, rules)

@@ -41,7 +41,7 @@ def test_a_result_carries_what_the_request_and_the_device_say() -> None:
     assert (result["bindingConditions"], result["bindingFailureConditions"]) == (["Ready"], ["Broken"])
 
 
-def test_conditions_that_are_not_there_are_not_written() -> None:
+def test_absent_conditions_are_not_written() -> None:
     slices = [{"pool": "p1", "devices": ["d1 ?Ready"]}]
     (found,) = allocations(slices=slices, claims=[["r0 a"]])
     assert "bindingFailureConditions" not in found["devices"]["results"][0]
@@ -145,7 +145,7 @@ def test_a_selector_with_several_terms_cannot_be_merged() -> None:
         allocations(slices=slices, claims=[["r0 a"]])
 
 
-def test_what_is_held_is_what_was_given() -> None:
+def test_held_devices_are_the_allocated_ones() -> None:
     slices = [{"pool": "p1", "devices": ["d1 lanes:4 shared", "d2"]}]
     desk = Desk(slices=slices, claims=[["r0 a lanes:1", "r1 a", "r2 a admin"]])
     found = held_devices(fit(desk).chosen[0], lambda: "id")

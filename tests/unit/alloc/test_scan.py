@@ -126,7 +126,7 @@ def test_shares_that_are_left_of_a_device_that_is_no_longer_shared_are_noticed(f
     assert scanned(scan, read) == [0, 1, 2, 3]
 
 
-def test_a_selector_that_fails_on_one_node_is_no_match_there() -> None:
+def test_a_selector_that_fails_on_one_node_does_not_match_there() -> None:
     read = cluster(
         {"pool": "p1", "devices": ["d1"]}, {"pool": "p2", "at": "node-2", "devices": ["d1 x=1"]}, claims=[["r0 a x=1"]]
     )
@@ -135,7 +135,7 @@ def test_a_selector_that_fails_on_one_node_is_no_match_there() -> None:
     assert scanned(reference, read) == "claim default/claim-0: selector #0: CEL runtime error: no such key: x"
 
 
-def test_rows_of_selectors_are_not_kept_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_cached_selectors_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan_module, "ROWS_MAX", 16)
     read = cluster(*PLAIN)
     scan = Scan(Allocator(read.inventory), read.nodes)

@@ -207,7 +207,7 @@ def steps(rules: Rules = Rules(), limit: int = 100_000, **short: Any) -> int:
 
 @pytest.mark.spec("DA-11.01")
 @BOTH_RULES
-def test_devices_that_are_all_the_same_are_counted_not_tried(rules: Rules) -> None:
+def test_identical_devices_are_counted_not_tried(rules: Rules) -> None:
     assert steps(rules, document=symmetric_problem(20, 10)) <= 50
     assert steps(rules, document=symmetric_problem(31, 1)) <= 50
 

@@ -53,7 +53,7 @@ def test_equal_expressions_are_one_set_and_are_evaluated_once() -> None:
     assert made.match(entry, first) is made.match(entry, second)
 
 
-def test_a_slice_does_not_remember_without_end() -> None:
+def test_a_slice_caches_a_limited_number_of_results() -> None:
     made, entry = Selectors(), Desk(slices=GPUS).entry("p1/d1").slice
     for i in range(selectors.MATCHES_MAX + 10):
         made.match(entry, made.set_of((), (f"{i} > 0",)))
@@ -102,7 +102,7 @@ def test_a_device_where_a_selector_fails_does_not_match_and_the_others_are_tried
 
 
 @pytest.mark.spec("DA-11.06")
-def test_what_does_not_compile_is_an_error_even_if_there_is_no_device() -> None:
+def test_a_selector_that_does_not_compile_is_an_error_even_without_devices() -> None:
     with pytest.raises(InvalidInput, match="claim default/claim-0: selector #0: CEL compile error: "):
         Desk(claims=[["r0 a if 1 +"]]).ask()
     assert not Desk(claims=[["r0 a if 1 +"]], rules=Rules.reference()).fits()

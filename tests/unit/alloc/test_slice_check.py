@@ -28,18 +28,18 @@ def capacity(value: object, **policy: object) -> Document:
         ({"consumesCounters": [{"counterSet": "s", "counters": {"n": {"value": "much"}}}]}, "counter s/n"),
     ],
 )
-def test_an_amount_that_cannot_be_read_is_named_with_its_place(device: Document, where: str) -> None:
-    with pytest.raises(InvalidInput, match=rf"^slice slice-1, device d2, {where}: 'much' is no quantity: "):
+def test_an_invalid_amount_is_named_with_its_place(device: Document, where: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"^slice slice-1, device d2, {where}: 'much' is not a quantity: "):
         check_amounts(slice_of(device))
 
 
-def test_a_counter_set_is_named_too() -> None:
-    with pytest.raises(InvalidInput, match=r"^slice slice-1, counter set set1, counter n: 'much' is no quantity"):
+def test_a_counter_set_is_named() -> None:
+    with pytest.raises(InvalidInput, match=r"^slice slice-1, counter set set1, counter n: 'much' is not a quantity"):
         check_amounts(slice_of(counters={"n": {"value": "much"}}))
 
 
 @pytest.mark.parametrize("value", ["", "1e99999", "9" * 2000, "0x10", "1 Gi"])
-def test_what_is_no_quantity_is_refused(value: str) -> None:
+def test_an_invalid_quantity_is_rejected(value: str) -> None:
     with pytest.raises(InvalidInput, match=r"slice slice-1, device d2, capacity lanes"):
         check_amounts(slice_of(capacity(value)))
 

@@ -9,7 +9,7 @@ def steps(desk: Desk) -> list[Step]:
     return [chosen.step for claim in search.results for chosen in claim]
 
 
-def test_a_step_says_what_it_is_a_step_for() -> None:
+def test_a_step_names_its_request() -> None:
     slices = [{"pool": "p1", "devices": ["d1", "d2"]}]
     first, second = steps(Desk(slices=slices, claims=[["r0 a"], [{"r1": ["s0 a"]}]]))
     assert (first.claim, first.position, first.request, first.full_name) == (0, 0, "r0", "r0")

@@ -8,7 +8,7 @@ from tests.support.allocation.desk import Desk
 HOT = DeviceTaint(key="hot", value="1", effect="NoSchedule")
 
 
-def test_the_first_taint_that_nobody_tolerates_is_named() -> None:
+def test_the_first_untolerated_taint_is_named() -> None:
     cold = DeviceTaint(key="cold", effect="NoExecute")
     device = Device(taints=(HOT, cold))
     assert untolerated(device, ()) is HOT
@@ -18,17 +18,17 @@ def test_the_first_taint_that_nobody_tolerates_is_named() -> None:
 
 @pytest.mark.spec("DA-3.7c")
 @pytest.mark.parametrize("effect", ["None", "", "PreferNoSchedule"])
-def test_effects_that_are_not_known_keep_nobody_away(effect: str) -> None:
+def test_unknown_effects_are_ignored(effect: str) -> None:
     assert untolerated(Device(taints=(DeviceTaint(key="hot", effect=effect),)), ()) is None
 
 
 @pytest.mark.spec("DA-3.7d")
-def test_taints_hold_for_admin_access_too() -> None:
+def test_taints_apply_to_admin_access() -> None:
     slices = [{"pool": "p1", "devices": ["d1 !NoSchedule", "d2"]}]
     assert Desk(slices=slices, claims=[["r0 a admin"]]).ask() == [["r0 p1/d2"]]
     assert Desk(slices=slices, claims=[["r0 2 a admin"]]).fits() is False
 
 
-def test_taints_are_not_looked_at_while_their_feature_is_off() -> None:
+def test_taints_are_ignored_while_their_feature_is_off() -> None:
     slices = [{"pool": "p1", "devices": ["d1 !NoSchedule"]}]
     assert Desk(slices=slices, claims=[["r0 a"]], without=["DeviceTaints"]).ask() == [["r0 p1/d1"]]

@@ -41,7 +41,7 @@ def test_claims_whose_selectors_take_too_long_are_not_placed(expression: str, mo
 
 
 @pytest.mark.parametrize("expression", [COUNTED, GENERATED])
-def test_a_search_whose_selectors_take_too_long_is_a_no_that_says_so(expression: str) -> None:
+def test_a_search_whose_selectors_take_too_long_does_not_fit_and_says_why(expression: str) -> None:
     read = read_problem(problem(expression))
     outcome = Allocator(read.inventory).allocate(read.nodes[0], read.claims, Limits(give_up=after(1)))
     assert isinstance(outcome, NoFit) and outcome.is_exhausted
@@ -49,7 +49,7 @@ def test_a_search_whose_selectors_take_too_long_is_a_no_that_says_so(expression:
 
 
 @pytest.mark.parametrize("rules", [Rules(), Rules.reference()], ids=["improved", "reference"])
-def test_devices_of_a_pool_that_is_being_updated_are_not_waited_for_either(rules: Rules) -> None:
+def test_selectors_on_a_pool_that_is_being_updated_have_a_time_limit(rules: Rules) -> None:
     made = problem(COUNTED, allocationMode="All", count=0)
     for slice in made["slices"]:
         slice["spec"]["pool"]["resourceSliceCount"] = 2
@@ -59,13 +59,13 @@ def test_devices_of_a_pool_that_is_being_updated_are_not_waited_for_either(rules
 
 
 @pytest.mark.parametrize("expression", [COUNTED, GENERATED])
-def test_an_explanation_that_takes_too_long_says_that_it_is_not_known(expression: str) -> None:
+def test_an_explanation_that_takes_too_long_is_reported_as_unknown(expression: str) -> None:
     read = read_problem(problem(expression))
     found = explain(Allocator(read.inventory), read.nodes, read.claims[:1], limits=lambda: Limits(give_up=lambda: True))
     assert not found.fits and {node.outcome for node in found.nodes} == {"unknown"}
 
 
-def test_what_was_interrupted_is_asked_again_later() -> None:
+def test_an_interrupted_evaluation_is_repeated_later() -> None:
     read = read_problem(problem(GENERATED))
     allocator = Allocator(read.inventory)
     selectors = allocator.selectors.set_of((), (GENERATED,))

@@ -93,6 +93,6 @@ def test_the_result_of_arithmetic_cannot_stand_on_the_right_of_an_equation() -> 
             equal(left, total)
 
 
-def test_what_is_no_quantity_is_refused() -> None:
+def test_an_invalid_quantity_is_rejected() -> None:
     with pytest.raises(InvalidInput, match="quantities must match"):
         amounts.read("Three")

@@ -84,7 +84,7 @@ def test_an_index_may_be_an_attribute_a_call_or_a_condition(answer: Answer) -> N
     assert answer("device.attributes[D.nope].x")[0] == "no such key: nope"
 
 
-def test_what_is_no_key_is_named_as_the_reference_does(answer: Answer) -> None:
+def test_an_invalid_key_is_named_as_in_the_reference(answer: Answer) -> None:
     assert answer("dyn(device)[D.version]")[0] == "invalid qualifier type: cel.Semver"
     assert answer("dyn(device)[D.names]")[0] == "invalid qualifier type: *types.baseList"
 

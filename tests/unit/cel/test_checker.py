@@ -204,7 +204,7 @@ def test_every_node_has_a_type_without_variables() -> None:
     assert not [t for t in result.types.values() if "_var" in str(t)]
 
 
-def test_parts_of_a_list_literal_may_differ_only_where_nobody_minds() -> None:
+def test_elements_of_a_list_literal_may_differ_only_where_mixed_types_are_allowed() -> None:
     assert checked("[1, 'a']", replace(DEVICE, homogeneous_literals=False)).output == list_of(DYN)
 
 
@@ -228,7 +228,7 @@ def test_a_tree_that_is_deeper_than_the_stack_is_checked() -> None:
     "expression",
     ["[1]" + ".map(x, {x: x})" * 40, "[" * 200 + "]" * 200, "[1]" + ".map(x, [[[[[[x]]]]]])" * 30],
 )
-def test_types_that_grow_without_end_are_refused(expression: str) -> None:
+def test_types_that_grow_without_limit_are_rejected(expression: str) -> None:
     assert messages(expression)[0] == "the type of this expression is nested too deeply"
 
 

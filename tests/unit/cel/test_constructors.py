@@ -33,7 +33,7 @@ def test_a_message_of_protobuf_is_the_value_in_it(answer: Answer) -> None:
     assert answer("kubernetes.DRADevice{driver: 'x'}") == ("unknown type 'kubernetes.DRADevice'", 40)
 
 
-def test_what_cannot_be_a_key_is_an_error_and_no_crash(answer: Answer) -> None:
+def test_an_invalid_key_is_an_error_and_not_a_crash(answer: Answer) -> None:
     assert answer("{dyn([device.driver]): 1}.size() == 1")[0] == "unsupported key type: list"
     assert answer("{dyn(device.attributes): 1}.size() == 1")[0] == "unsupported key type: map"
     text = "internal error: runtime error: hash of unhashable type types.Bytes"

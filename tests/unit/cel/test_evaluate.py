@@ -49,7 +49,7 @@ def test_a_cost_equal_to_the_limit_is_allowed(run: Run) -> None:
 
 
 @pytest.mark.spec("DA-4.4d")
-def test_whoever_waits_is_asked_every_hundred_steps_and_may_give_up(run: Run) -> None:
+def test_give_up_is_called_every_hundred_steps(run: Run) -> None:
     asked: list[int] = []
 
     def give_up() -> bool:

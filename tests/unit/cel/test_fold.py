@@ -50,7 +50,7 @@ def test_all_and_exists_forgive_errors_of_elements_that_do_not_decide(answer: An
     assert answer(text)[0] == value
 
 
-def test_what_is_no_list_or_map_cannot_be_iterated(answer: Answer) -> None:
+def test_only_lists_and_maps_can_be_iterated(answer: Answer) -> None:
     assert answer("D.count.all(x, true)")[0] == "got 'types.Int', expected iterable type"
     assert answer("D.name.all(x, true)")[0] == "got 'types.String', expected iterable type"
     assert answer("D.version.all(i, x, true)")[0] == "unsupported comprehension range type: cel.Semver"

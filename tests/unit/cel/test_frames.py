@@ -11,7 +11,7 @@ from devlet.cel.values import CostExceeded
 Answer = Callable[[str], tuple[Any, int]]
 
 
-def test_a_name_that_nobody_set_is_absent() -> None:
+def test_an_unset_name_is_absent() -> None:
     frame = Frame(Run(Tracker(10), None), {"x": None})
     assert frame.find("x") is None
     assert frame.find("y") is ABSENT
@@ -39,7 +39,7 @@ def test_a_bound_value_is_computed_when_it_is_read_in_the_scope_where_it_was_wri
     assert answer("cel.bind(y, 1, cel.bind(z, y + 1, [5].all(y, z == 2 && y == 5)))")[0] is True
 
 
-def test_a_bound_value_that_nobody_reads_costs_nothing_and_cannot_fail(answer: Answer) -> None:
+def test_an_unused_bound_value_costs_nothing_and_cannot_fail(answer: Answer) -> None:
     assert answer("cel.bind(a, 1 / 0, true)") == (True, 0)
     assert answer("cel.bind(a, 1 / 0, a == 1)") == ("division by zero", 3)
 

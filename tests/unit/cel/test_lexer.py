@@ -43,7 +43,7 @@ def test_triple_quoted_strings_may_span_lines_and_hold_quotes() -> None:
     assert texts("\"\"\"a\"\n'b\"\"\" r'''c\\\n'''") == ['"""a"\n\'b"""', "r'''c\\\n'''"]
 
 
-def test_an_empty_string_before_a_quote_is_no_triple_quote() -> None:
+def test_an_empty_string_before_a_quote_is_not_a_triple_quote() -> None:
     assert texts('"" "a"') == ['""', '"a"']
     assert texts("''''''") == ["''''''"]
 
@@ -78,7 +78,7 @@ def test_the_last_token_is_the_end() -> None:
         ("'''a", ["'a"], ["''"]),
     ],
 )
-def test_what_is_no_token_is_an_issue_and_reading_goes_on(text: str, broken: list[str], rest: list[str]) -> None:
+def test_an_invalid_token_is_an_issue_and_lexing_continues(text: str, broken: list[str], rest: list[str]) -> None:
     read = tokenize(text)
     assert [issue.message for issue in read.issues] == [
         f"Syntax error: token recognition error at: '{piece}'" for piece in broken

@@ -65,6 +65,6 @@ def test_strings_lose_quotes_and_escapes(text: str, value: str | bytes) -> None:
         (r"b'\U00000041'", "unable to unescape string"),
     ],
 )
-def test_some_escapes_mean_nothing(text: str, message: str) -> None:
+def test_invalid_escapes_are_rejected(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=f"^{message}$"):
         string_value(text)

@@ -35,7 +35,7 @@ def test_many_values_are_matched_at_once_each_with_its_own_error() -> None:
     assert isinstance(found[1], CelError) and str(found[1]) == "no such key: x"
 
 
-def test_what_is_no_bool_is_an_error_also_where_python_would_take_it_for_one() -> None:
+def test_a_non_bool_result_is_an_error_even_if_python_would_accept_it() -> None:
     (found,) = compile('device.attributes["d"].x', ENVIRONMENT).matches([device(x={"int": 1})])
     assert isinstance(found, CelError)
     assert str(found).startswith("CEL result of type int could not be converted to bool")
@@ -49,7 +49,7 @@ def test_code_is_generated_for_what_is_cheap_and_the_rest_is_counted() -> None:
     assert isinstance(found, CostExceeded)
 
 
-def test_whoever_does_not_want_to_wait_is_told_so() -> None:
+def test_giving_up_raises_interrupted() -> None:
     with pytest.raises(Interrupted):
         compile(EXPENSIVE, ENVIRONMENT).matches([device()], lambda: True)
 

@@ -25,7 +25,7 @@ def test_the_message_of_a_type_is_found_again(name: str) -> None:
     assert message_name(MESSAGES[full]) == full
 
 
-def test_most_types_are_no_message() -> None:
+def test_most_types_have_no_message() -> None:
     assert message_name(BOOL) is None
     assert message_name(list_of(INT)) is None
     assert message_name(map_of(STRING, STRING)) is None

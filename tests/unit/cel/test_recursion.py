@@ -10,7 +10,7 @@ def depth(levels: int) -> int:
     return 0 if not levels else 1 + depth(levels - 1)
 
 
-def test_a_function_with_room_may_call_itself_often_and_others_may_not_afterwards() -> None:
+def test_the_recursion_limit_is_raised_only_during_the_call() -> None:
     before = sys.getrecursionlimit()
     assert with_room(depth)(10_000) == 10_000
     assert sys.getrecursionlimit() == before

@@ -103,7 +103,7 @@ def test_a_bound_variable_becomes_more_general() -> None:
     assert s.apply(v) == DYN
 
 
-def test_an_answer_of_no_binds_nothing() -> None:
+def test_a_failed_comparison_binds_nothing() -> None:
     s = Substitution()
     v, w = s.variable(), s.variable()
     assert s.assignable(v, INT)

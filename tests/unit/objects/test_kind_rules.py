@@ -119,7 +119,7 @@ def test_a_namespace_has_the_name_of_a_label() -> None:
 
 @pytest.mark.spec("AL-2.02")
 @pytest.mark.spec("KA-7.3.3")
-def test_the_spec_of_a_claim_never_changes_and_is_not_judged_again() -> None:
+def test_the_spec_of_a_claim_never_changes_and_is_not_checked_again() -> None:
     bad = {**CLAIM, "spec": {"devices": {"requests": [{"name": "Not!"}]}}}
     assert kind_rules.validate_update(bad, bad, RULES) == []
     assert kind_rules.validate_update(bad, CLAIM, RULES) == [invalid("spec", bad["spec"], UPDATE)]
@@ -169,7 +169,7 @@ def test_only_events_of_the_new_api_must_be_complete() -> None:
 
 @pytest.mark.spec("AL-8-admin")
 @pytest.mark.spec("KA-7.3.10")
-def test_admin_access_is_a_matter_of_the_namespace() -> None:
+def test_admin_access_depends_on_the_namespace() -> None:
     wanted = copy(CLAIM)
     wanted["spec"]["devices"]["requests"][0]["exactly"]["adminAccess"] = True
     namespace = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
@@ -218,7 +218,7 @@ def places(value: Any) -> list[tuple[Any, Any]]:
 
 @settings(max_examples=300, deadline=None)
 @given(st.data())
-def test_whatever_the_values_the_answer_is_a_list_of_causes(data: st.DataObject) -> None:
+def test_validation_of_any_values_returns_a_list_of_causes(data: st.DataObject) -> None:
     good = data.draw(st.sampled_from(ALL))
     changed = {**copy(good), "status": copy(STATUSES.get(good["kind"], {}))}
     for _ in range(data.draw(st.integers(1, 3))):

@@ -139,7 +139,7 @@ def test_bad_names_get_the_words_of_the_reference(rule: Rule, text: str, errors:
 @pytest.mark.parametrize(
     "text", ["gpu", "kubernetes.io/gpu", "a.kubernetes.io/gpu", "requests.a/b", "a/b/c", "A/b", ""]
 )
-def test_names_of_native_resources_and_quotas_are_no_extended_resources(text: str) -> None:
+def test_names_of_native_resources_and_quotas_are_not_extended_resources(text: str) -> None:
     assert names.extended_resource_name(text) == ("must be a valid extended resource name",)
 
 
@@ -180,7 +180,7 @@ def test_a_valid_prefix_gives_a_valid_label(prefix: str, suffix: str) -> None:
 
 
 @given(st.sampled_from([rule for rule, _ in GOOD]), st.text(max_size=80) | st.text("aZ0-._/%", max_size=300))
-def test_every_text_gets_an_answer_and_always_the_same(rule: Rule, text: str) -> None:
+def test_every_string_is_checked_and_the_result_is_always_the_same(rule: Rule, text: str) -> None:
     assert rule(text) == rule(text)
     assert all(rule(text))
 
@@ -192,6 +192,6 @@ def test_a_label_is_a_subdomain_without_dots_of_at_most_63(text: str) -> None:
 
 
 @pytest.mark.parametrize("rule", [rule for rule, _ in GOOD])
-def test_a_megabyte_is_answered_at_once(rule: Rule) -> None:
+def test_a_name_of_a_megabyte_is_checked_quickly(rule: Rule) -> None:
     for text in ("a" * 1_000_000, "a." * 500_000, "a/" * 500_000, "-" * 1_000_000):
         assert rule(text) or rule in (names.c_identifier, names.path_segment, names.env_var_name)

@@ -45,7 +45,7 @@ LONG = f'[{{"name": "x", "goneSince": "{"y" * MAX_TEXT}"}}]'
 
 
 @pytest.mark.parametrize("text", [*BAD, DEEP, LONG])
-def test_what_cannot_be_read_counts_as_missing(text: str) -> None:
+def test_an_invalid_annotation_counts_as_missing(text: str) -> None:
     assert decode(text) == ()
     assert gone_drivers(node(text)) == frozenset()
 

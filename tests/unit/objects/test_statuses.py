@@ -103,7 +103,7 @@ def test_every_error_is_in_the_list() -> None:
         PluginRefused("vendor.com/gpu", "no"),
     ],
 )
-def test_troubles_of_the_server_arrive_as_an_internal_error(error: DevletError) -> None:
+def test_internal_errors_of_the_server_arrive_as_an_internal_error(error: DevletError) -> None:
     status = status_of(error)
     assert (status["code"], status["reason"]) == (500, "InternalError")
     assert same(error_from(status), DevletError(str(error)))
@@ -180,7 +180,7 @@ def test_the_reason_counts_more_than_the_code() -> None:
         (0, "", DevletError),
     ],
 )
-def test_what_others_answer_has_an_error_too(code: int, reason: str, expected: type[DevletError]) -> None:
+def test_statuses_of_other_servers_become_errors(code: int, reason: str, expected: type[DevletError]) -> None:
     assert type(error_from(failure(code, reason, "text"))) is expected
     assert type(error_from_answer(code or 500, b"")) in (expected, type(error_from(failure(code or 500, "", ""))))
 
@@ -192,7 +192,7 @@ def test_the_servers_words_about_an_invalid_object_are_kept() -> None:
     assert (str(error), error.kind, error.name, error.causes) == (message, "", "", ())
 
 
-def test_an_answer_that_is_no_status_becomes_its_text() -> None:
+def test_a_response_that_is_not_a_status_becomes_its_text() -> None:
     assert str(error_from_answer(404, b"404 page not found\n")) == "404 page not found"
     assert str(error_from_answer(404, b'{"kind": "Pod", "message": "x"}')) == '{"kind": "Pod", "message": "x"}'
     assert "503" in str(error_from_answer(503, b""))

@@ -39,12 +39,12 @@ def test_the_locks_of_this_project_name_no_index(root: Path) -> None:
 @pytest.mark.parametrize(
     ("lock", "problem"),
     [
-        ("", "pyproject.toml needs iniconfig>=2, which is not in it"),
-        (RUN.replace("2.3.1", "1.0"), "pyproject.toml needs iniconfig>=2, but it has 1.0"),
+        ("", "pyproject.toml needs iniconfig>=2, which is not in the lock file"),
+        (RUN.replace("2.3.1", "1.0"), "pyproject.toml needs iniconfig>=2, but the lock file has 1.0"),
         ("iniconfig==2.3.1\n", "iniconfig has no hash"),
         (RUN.replace("==", ">="), "iniconfig is not pinned to one version"),
         (f"{RUN}pluggy==1.7.0 \\\n    {HASH}\n", "nothing needs pluggy"),
-        (f"--index-url https://packages.example.com/simple\n{RUN}", "has no place in it"),
+        (f"--index-url https://packages.example.com/simple\n{RUN}", "does not belong in a lock file"),
         (RUN.replace("2.3.1", "2.2"), "iniconfig 2.2, but 2.3.1 in requirements-dev.lock"),
     ],
 )
@@ -53,7 +53,7 @@ def test_a_lock_that_does_not_fit_is_reported(root: Path, lock: str, problem: st
     assert any(problem in found for found in problems(root))
 
 
-def test_what_a_package_needs_in_turn_must_be_in_the_lock(root: Path) -> None:
+def test_transitive_dependencies_must_be_in_the_lock(root: Path) -> None:
     (root / "pyproject.toml").write_text(PYPROJECT.replace("pluggy>=1", "pytest>=8"))
     (root / "requirements-dev.lock").write_text(DEV.replace("pluggy==1.7.0", "pytest==9.2.0"))
     assert any("pytest needs pluggy" in found for found in problems(root))

@@ -60,7 +60,7 @@ def test_a_run_at_a_commit_of_another_history_does_not(root: Path) -> None:
     ]
 
 
-def test_neither_does_one_that_failed_or_was_never_made(root: Path) -> None:
+def test_a_run_that_failed_or_is_missing_does_not_count(root: Path) -> None:
     failed = replace(passed(git(root, "rev-parse", "HEAD")), outcome="FAILED (1)")
     assert found(root, failed) == ["docs/runs/long.json: a ended with FAILED (1); run `make long`"]
     assert found(root) == ["docs/runs/long.json: a was never run; run `make long`"]

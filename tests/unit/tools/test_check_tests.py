@@ -28,7 +28,7 @@ def test_what_the_tests_share_needs_tests(root: Path) -> None:
     assert problems(root, {}) == [missing]
 
 
-def test_package_doors_and_generated_code_need_no_tests(root: Path) -> None:
+def test_package_init_files_and_generated_code_need_no_tests(root: Path) -> None:
     write(root / "tests/unit/alloc/test_search.py")
     assert problems(root, {}) == []
 
@@ -38,14 +38,14 @@ def test_a_module_may_be_tested_elsewhere_if_the_table_says_so(root: Path) -> No
     assert problems(root, {"alloc/search.py": ("flows/test_up.py", "a reason")}) == []
 
 
-def test_an_entry_of_the_table_that_is_not_true_is_reported(root: Path) -> None:
+def test_an_outdated_entry_of_the_table_is_reported(root: Path) -> None:
     stale = {"alloc/search.py": ("flows/test_up.py", "a reason"), "alloc/gone.py": ("flows/test_up.py", "a reason")}
     assert problems(root, stale) == [
-        "src/devlet/alloc/search.py: ELSEWHERE says tests/flows/test_up.py, which does not exist",
-        "alloc/gone.py: is in ELSEWHERE but is no module that needs tests",
+        "src/devlet/alloc/search.py: ELSEWHERE names tests/flows/test_up.py, which does not exist",
+        "alloc/gone.py: is in ELSEWHERE but is not a module that needs tests",
     ]
     write(root / "tests/unit/alloc/test_search.py")
-    assert "take it out" in problems(root, {"alloc/search.py": ("flows/test_up.py", "a reason")})[0]
+    assert "remove it" in problems(root, {"alloc/search.py": ("flows/test_up.py", "a reason")})[0]
 
 
 def test_every_entry_of_the_table_says_why() -> None:

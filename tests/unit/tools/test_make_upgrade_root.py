@@ -37,7 +37,7 @@ def test_the_same_content_gives_the_same_bytes(root: Path, tmp_path: Path) -> No
     assert pack(root, {"b": 1, "a": 2}) == pack(tmp_path, {"a": 2, "b": 1})
 
 
-def test_files_that_tell_something_about_the_machine_are_named(root: Path) -> None:
+def test_files_that_identify_the_machine_are_named(root: Path) -> None:
     fill(root)
     assert private(root, ("elsewhere",)) == []
     (root / "pki" / "server.pem").write_text("CN=my-host")

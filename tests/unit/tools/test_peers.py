@@ -147,7 +147,7 @@ def test_without_any_go_the_binaries_are_taken_as_they_are(workshop: Workshop) -
     assert tool.up_to_date(module, None, workshop.cache)
 
 
-def test_a_failed_build_shows_what_go_said_and_leaves_nothing(workshop: Workshop) -> None:
+def test_a_failed_build_shows_the_output_of_go_and_leaves_nothing(workshop: Workshop) -> None:
     workshop.go_that('echo "prog.go:1: no such thing" >&2; exit 1')
     with pytest.raises(
         tool.BuildError, match=r"up: go build ended with 1\n    prog.go:1: no such thing\nNext: .*up\.log"
@@ -197,14 +197,14 @@ def test_a_build_waits_for_that_of_another_clone(workshop: Workshop, capsys: pyt
     assert workshop.builds() == 1
 
 
-def test_a_go_without_a_cache_is_an_error_that_says_what_to_do(workshop: Workshop) -> None:
+def test_a_missing_go_cache_is_an_error_that_says_what_to_do(workshop: Workshop) -> None:
     workshop.go_cache = Path("off")
     workshop.go_that("exit 0")
     with pytest.raises(tool.BuildError, match=r"go env GOCACHE: off\nNext: set HOME or GOCACHE\."):
         workshop.make()
 
 
-def test_what_an_interrupted_run_left_is_removed(workshop: Workshop) -> None:
+def test_leftovers_of_an_interrupted_run_are_removed(workshop: Workshop) -> None:
     left = workshop.cache / "build-abc"
     left.mkdir(parents=True)
     workshop.make()

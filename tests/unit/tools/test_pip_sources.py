@@ -87,16 +87,14 @@ def test_a_wheel_with_another_hash_than_the_lock_is_refused(
 
 
 @pytest.mark.parametrize(("address", "why"), [("ftp://127.0.0.1", "not an address"), ("http://127.0.0.1:1", "refused")])
-def test_an_index_that_cannot_be_asked_is_named(
-    root: Path, address: str, why: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreachable_index_is_named(root: Path, address: str, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_INDEX_URL", address)
     lock(root, "2" * 64)
     answer = find_pip(root, Path(sys.executable))
     assert isinstance(answer, str) and why in answer
 
 
-def test_without_any_source_the_answer_says_what_helps(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_any_source_the_message_says_what_to_do(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pip_sources, "SOURCES", [])
     answer = find_pip(root, Path(sys.executable))
     assert isinstance(answer, str) and "python3-venv" in answer and "PIP_INDEX_URL" in answer

@@ -1,4 +1,4 @@
-"""Why claims fit on a node or not. Pure, and made of the same parts as the search: it cannot disagree with it."""
+"""Why claims fit on a node or not. Pure, and built from the same parts as the search, so the two cannot disagree."""
 
 from devlet.alloc.explain.explanation import explain
 from devlet.alloc.explain.report import (

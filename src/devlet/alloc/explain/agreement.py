@@ -1,6 +1,7 @@
-"""Which of the devices that a request could have a constraint leaves, because others must have a value in common.
+"""Which devices a constraint excludes because other devices must have a value in common with them.
 
-A necessary condition only: what it excludes cannot be had, what it leaves may still not fit together.
+The test is necessary but not sufficient: excluded devices cannot be used, and the remaining devices may still not fit
+together.
 """
 
 from collections import Counter
@@ -37,7 +38,7 @@ def value_text(values: Iterable[tuple[str, object]]) -> str:
 
 
 def objections(scene: Scene, option: Option, seen: list[Seen]) -> dict[DeviceEntry, Objection]:
-    """For free devices that a constraint excludes whatever else is chosen."""
+    """Return objections to free devices that a constraint excludes, whichever other devices are chosen."""
     found: dict[DeviceEntry, Objection] = {}
     constraints = scene.claims.claims[option.claim].spec.devices.constraints
     for i, constraint in enumerate(constraints):
@@ -57,7 +58,7 @@ def objections(scene: Scene, option: Option, seen: list[Seen]) -> dict[DeviceEnt
 
 
 def refusals(scene: Scene, option: Option, seen: list[Seen], fit: Fit) -> dict[DeviceEntry, Objection]:
-    """For free devices that do not go with those that were chosen."""
+    """Return objections to free devices that do not agree with the chosen ones."""
     found: dict[DeviceEntry, Objection] = {}
     for i, constraint in enumerate(scene.claims.claims[option.claim].spec.devices.constraints):
         names = constraint.requests
@@ -82,11 +83,11 @@ def _refusal(scene: Scene, constraint: DeviceConstraint, entry: DeviceEntry, cho
     if constraint.match_attribute is not None:
         return "" if values & common else f"{name} is {value_text(values)}, the chosen have {value_text(common)}"
     taken = any(values & each for each in chosen)
-    return f"{name} is {value_text(values)}, as of one that was chosen" if taken else ""
+    return f"{name} is {value_text(values)}, like that of a chosen device" if taken else ""
 
 
 def _workable(scene: Scene, constraint: DeviceConstraint, claim: int) -> dict[tuple[str, object], bool]:
-    """Values that enough devices of every request have."""
+    """Return the values that enough devices of every request have."""
     values = {
         value
         for (i, _), alternatives in scene.seen.items()
@@ -100,7 +101,7 @@ def _workable(scene: Scene, constraint: DeviceConstraint, claim: int) -> dict[tu
 
 
 def _shortage(scene: Scene, constraint: DeviceConstraint, claim: int, value: tuple[str, object]) -> str:
-    """Which request has too few devices with the value."""
+    """Say which request has too few devices with the value."""
     for (i, _), alternatives in scene.seen.items():
         if i != claim or any(not covers(constraint, option) for option, _ in alternatives):
             continue
@@ -117,14 +118,16 @@ def _shortage(scene: Scene, constraint: DeviceConstraint, claim: int, value: tup
         else:
             name = alternatives[0][0].request_name
             needed = min(scene.number(option, seen) for option, seen in alternatives)
-            return f"of request {name} {most} free device{'s' * (most != 1)} with that, {needed} needed"
+            return f"but request {name} has {most} free device{'s' * (most != 1)} with that value and needs {needed}"
     return ""
 
 
 def at_odds(scene: Scene) -> tuple[int, int, tuple[int, ...]] | None:
-    """One or two requests that no value suits, as numbers of claim, constraint and requests: a smallest conflict.
+    """Return one or two requests for which no value works, as indices of claim, constraint and requests: a smallest
+    conflict.
 
-    Found by counting alone, so only where counting is enough to know that without any of these it would fit.
+    The conflict is found by counting, and only where counting proves that the claims would fit without any one of
+    these.
     """
     for i, claim in enumerate(scene.claims.claims[: len(scene.claims.requests)]):
         for c, constraint in enumerate(claim.spec.devices.constraints):
@@ -139,7 +142,7 @@ def at_odds(scene: Scene) -> tuple[int, int, tuple[int, ...]] | None:
 
 
 def _countable(scene: Scene, constraint: DeviceConstraint, claim: int) -> list[int]:
-    """Requests that the constraint is about, and that could be met if they were alone."""
+    """Return the requests that the constraint covers and that could be satisfied if they were alone."""
     found = []
     for (i, j), alternatives in scene.seen.items():
         if i == claim and len(alternatives) == 1 and covers(constraint, alternatives[0][0]):
@@ -152,7 +155,7 @@ def _countable(scene: Scene, constraint: DeviceConstraint, claim: int) -> list[i
 
 
 def _suiting(scene: Scene, constraint: DeviceConstraint, claim: int, request: int) -> set[tuple[str, object]]:
-    """Values that enough free devices have."""
+    """Return the values that enough free devices have."""
     ((option, seen),) = scene.seen[claim, request]
     free = (each.entry for each in seen if each.kind is VerdictKind.FREE)
     counts = Counter(value for entry in free for value in values_of(scene, constraint, entry) or ())
@@ -160,7 +163,7 @@ def _suiting(scene: Scene, constraint: DeviceConstraint, claim: int, request: in
 
 
 def _enough_for(scene: Scene, claim: int, requests: tuple[int, ...]) -> bool:
-    """Whether two requests that can be met alone can be met together, constraints aside."""
+    """Return whether two requests that can each be satisfied alone can be satisfied together, ignoring constraints."""
     options = [scene.seen[claim, request][0] for request in requests]
     free = {each.entry for _, seen in options for each in seen if each.kind is VerdictKind.FREE}
     return sum(option.wanted.count for option, _ in options) <= min(len(free), RESULTS_MAX)

@@ -1,4 +1,4 @@
-"""The nearest changes that would make claims fit. Each was tried with the allocator: what was not tried is not said."""
+"""The smallest changes that would make claims fit. Every suggested change was tried with the allocator."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ CHANGES_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """A change with what was tried."""
+    """A change, and the proposal that was tried."""
 
     change: Change
     proposal: Proposal
@@ -27,7 +27,7 @@ class Verified:
 def helpful(
     allocator: Allocator, node: Node, proposals: Iterable[Proposal], trials: Trials, most: int = CHANGES_MAX
 ) -> list[Verified]:
-    """Those that make it fit, the smallest first."""
+    """Return the proposals that make the claims fit, the smallest first."""
     found: list[Verified] = []
     groups: set[str] = set()
     for proposal in sorted(proposals, key=lambda each: each.size):
@@ -42,14 +42,14 @@ def helpful(
 
 
 def tried(allocator: Allocator, node: Node, proposal: Proposal) -> Allocator:
-    """The allocator that a proposal is tried with."""
+    """Return the allocator to try the proposal with."""
     if proposal.difference is None:
         return allocator
     return copy_for(allocator, node.name, proposal.difference)
 
 
 def merged(found: Sequence[Verified]) -> list[Verified]:
-    """Of several nodes: each change once, the smallest first."""
+    """Merge the changes found for several nodes: each change once, the smallest first."""
     by_text: dict[str, Verified] = {}
     for each in found:
         by_text.setdefault(each.change.text, each)

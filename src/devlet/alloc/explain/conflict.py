@@ -1,8 +1,8 @@
-"""The smallest set of wishes that cannot hold together on a node.
+"""The smallest set of wishes that cannot be satisfied together on a node.
 
-Wishes are the requests and constraints of the claims. Each is left out in turn: if it does not fit even so, the wish is
-not needed for the conflict and stays out. What remains cannot do without any of its parts. There may be other such
-sets; constraints are left out first, so that they are named only if they matter.
+Wishes are the requests and constraints of the claims. Each wish is left out in turn. If the claims still do not fit,
+the conflict does not need that wish, and it stays out. Every wish that remains is necessary. Other such sets may exist;
+constraints are left out first, so that they are named only if they matter.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -18,7 +18,7 @@ __all__ = ["Wish", "smallest", "wishes_of", "with_only"]
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A request, or a constraint, by its number in its claim; `text` is its name for people."""
+    """A request or a constraint, by its index in its claim. `text` is its name in messages."""
 
     claim: int
     is_constraint: bool
@@ -27,7 +27,7 @@ class Wish:
 
 
 def wishes_of(claims: Sequence[ResourceClaim]) -> list[Wish]:
-    """Constraints first."""
+    """Return all wishes of the claims, constraints first."""
     constraints, requests = [], []
     for i, claim in enumerate(claims):
         prefix = f"claim {claim_name(claim)}, " if len(claims) > 1 else ""
@@ -41,7 +41,7 @@ def wishes_of(claims: Sequence[ResourceClaim]) -> list[Wish]:
 
 
 def with_only(claims: Sequence[ResourceClaim], wishes: Collection[Wish]) -> list[ResourceClaim]:
-    """Copies of the claims that want nothing else."""
+    """Return copies of the claims with only these wishes."""
     kept = {(wish.claim, wish.is_constraint, wish.index) for wish in wishes}
     copies = []
     for i, claim in enumerate(claims):
@@ -58,7 +58,8 @@ def with_only(claims: Sequence[ResourceClaim], wishes: Collection[Wish]) -> list
 def smallest(
     claims: Sequence[ResourceClaim], fits: Callable[[Sequence[ResourceClaim]], bool | None]
 ) -> tuple[Wish, ...]:
-    """For claims that do not fit. A wish stays if it is not known whether it could be left out."""
+    """Return the smallest conflict of claims that do not fit. A wish stays if it is unknown whether it could be left
+    out."""
     kept = wishes_of(claims)
     for wish in list(kept):
         fewer = [each for each in kept if each is not wish]

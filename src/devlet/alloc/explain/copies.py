@@ -1,4 +1,5 @@
-"""A copy of what concerns one node, to try what would be if something were different. The original stays as it is."""
+"""Copies of everything that concerns one node, to try what would happen if something changed. The original is not
+modified."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -16,14 +17,15 @@ __all__ = ["Difference", "copy_for"]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`released` are claims (namespace and name) that hold nothing; `complete` is a pool that misses no slice."""
+    """A change of the inventory. `released` are claims (namespace and name) that give up their devices; `complete` is a
+    pool treated as if no slice were missing."""
 
     released: Collection[tuple[str, str]] = ()
     complete: PoolKey | None = None
 
 
 def copy_for(allocator: Allocator, node: NodeName, difference: Difference) -> Allocator:
-    """An allocator that answers for this node as the original would, but for the difference."""
+    """Return an allocator that answers for this node as the original would if the difference were applied."""
     original = allocator.inventory
     slices = {entry.name: entry for entry in original.slices_for(node)}
     for key in {entry.pool for entry in slices.values()}:

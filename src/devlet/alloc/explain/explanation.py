@@ -1,6 +1,7 @@
-"""Claims and nodes in, an explanation out: where it fits, why not elsewhere, and what would help.
+"""Explain where claims fit, why they do not fit elsewhere, and what would help.
 
-Nodes in the same situation are looked at once. The nodes that come nearest are described in detail, the others counted.
+Nodes in the same situation are examined once. The nodes that come closest to fitting are described in detail, the
+others are counted.
 """
 
 from collections import Counter
@@ -28,17 +29,17 @@ from devlet.objects.types.node import Node
 
 __all__ = ["explain", "find_changes"]
 
-DETAILED_MAX = 5  # nodes that are described
+DETAILED_MAX = 5  # nodes described in detail
 CHANGED_MAX = 3  # situations for which changes are tried
-CAUSES_MAX = 6  # in the summary
-CONFLICT_RUNS = 2_000  # of the search, for all situations together
+CAUSES_MAX = 6  # listed in the summary
+CONFLICT_RUNS = 2_000  # runs of the search, for all situations together
 
 _SELECTOR_KINDS = (VerdictKind.SELECTOR_ERROR, VerdictKind.REQUEST_SELECTOR, VerdictKind.CLASS_SELECTOR)
 
 
 @dataclass(slots=True)
 class _Group:
-    """Nodes in one situation; the first stands for all. Without a scene their pools cannot even be read."""
+    """Nodes in the same situation; the first stands for all. `scene` is None if their pools cannot be read."""
 
     scene: Scene | None
     outcome: Outcome | InvalidInput
@@ -63,12 +64,13 @@ def explain(
     limits: Callable[[], Limits] = Limits,
     all_nodes: bool = False,
 ) -> Explanation:
-    """`limits` are made anew for each search; `all_nodes` describes every node, not only the nearest."""
+    """Explain the claims. `limits` are created for each search; with `all_nodes` every node is described, not only the
+    closest."""
     allocator.selectors.give_up = limits().give_up
     try:
         return _Explainer(allocator, nodes, claims, limits).explanation(all_nodes)
     except Interrupted as e:
-        return _unfinished(nodes, claims, f"the time was up while a selector was evaluated: {e}")
+        return _unfinished(nodes, claims, f"time ran out while a selector was evaluated: {e}")
 
 
 def _unfinished(nodes: Sequence[Node], claims: Sequence[ResourceClaim], text: str) -> Explanation:
@@ -82,7 +84,7 @@ def find_changes(
     claims: Sequence[ResourceClaim],
     limits: Callable[[], Limits] = Limits,
 ) -> list[Verified]:
-    """Only what would help, with the changed claims themselves."""
+    """Return only the changes that would help, each with the changed claims."""
     return _Explainer(allocator, nodes, claims, limits).changes()
 
 
@@ -111,7 +113,7 @@ class _Explainer:
 
     def _grouped(self, nodes: Sequence[Node]) -> list[_Group]:
         groups: dict[Hashable, _Group] = {}
-        with suppress(InvalidInput, Interrupted):  # then each node is an answer of its own
+        with suppress(InvalidInput, Interrupted):  # in that case each node gets its own answer
             evaluate(self._allocator, list(map(self._allocator.layout, nodes)), self._wanted, self._give_up)
         for node in nodes:
             key, scene = self._situation(node)
@@ -158,7 +160,7 @@ class _Explainer:
             if found := at_odds(scene):
                 return self._named(*found)
         if self._conflict_trials.is_spent:
-            return ()  # better none than one that is not minimal
+            return ()  # an incomplete search could return a conflict that is not minimal
         return smallest(self._claims, lambda fewer: self._conflict_trials.fits(self._allocator, node, fewer))
 
     def _named(self, claim: int, constraint: int, requests: Sequence[int]) -> tuple[Wish, ...]:
@@ -167,7 +169,7 @@ class _Explainer:
         return tuple(sorted(found, key=lambda wish: (wish.is_constraint, wish.index)))
 
     def _detail(self, group: _Group) -> str:
-        """What is false in the selector that keeps most devices away from the only request of a conflict."""
+        """Return what is false in the selector that excludes most devices, if the conflict is a single request."""
         if len(group.wishes) != 1 or group.wishes[0].is_constraint or group.scene is None:
             return ""
         wish = group.wishes[0]
@@ -246,7 +248,7 @@ class _Explainer:
             return str(outcome)
         if conflict:
             return conflict.text
-        return outcome.reason or "the requests cannot be met together"
+        return outcome.reason or "the requests cannot be satisfied together"
 
     # Changes
 

@@ -1,4 +1,4 @@
-"""What a name that no device has was probably meant to be: the same in another domain, or one that looks like it."""
+"""Suggestions for a name that no device has: the same name in another domain, or a similar name."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -12,13 +12,13 @@ _CUTOFF = 0.6
 
 
 def similar(name: str, names: Iterable[str]) -> list[str]:
-    """Up to three names that look like it, the most similar first; upper and lower case are the same."""
+    """Return up to three similar names, the most similar first. Case is ignored."""
     by_lower = {each.lower(): each for each in names}
     return [by_lower[each] for each in get_close_matches(name.lower(), list(by_lower), n=3, cutoff=_CUTOFF)]
 
 
 class Names:
-    """What the devices publish: attributes and capacities with their domains, and how many devices have each."""
+    """What the devices publish: attributes and capacities with their domains, and the number of devices with each."""
 
     def __init__(self, inputs: Sequence[DeviceInput]) -> None:
         self.devices = len(inputs)
@@ -33,7 +33,7 @@ class Names:
         return self._counts.get((missing.kind, missing.domain, missing.name), 0)
 
     def suggestions(self, missing: Missing) -> list[str]:
-        """How it could be written instead, the most likely first."""
+        """Return correct spellings, the most likely first."""
         there = list(self._counts)
         found = [each for each in there if each[2] == missing.name and each[:2] != (missing.kind, missing.domain)]
         for domain in (missing.domain, *similar(missing.domain, {each[1] for each in there})):
@@ -43,11 +43,11 @@ class Names:
         return [written(*each) for each in dict.fromkeys(found) if each != wanted][:3]
 
     def hint(self, missing: Missing) -> str:
-        """One sentence; empty if there is nothing to say."""
+        """Return a one-sentence hint, or an empty string."""
         having = self.count(missing)
         if having:
             is_asked = "?" in missing.text or missing.text.startswith("has(")
-            advice = "" if is_asked else f": ask has({missing.text}) first"
+            advice = "" if is_asked else f": test has({missing.text}) first"
             return f"{missing.name} exists in {having} of {self.devices} devices{advice}"
         if suggestions := self.suggestions(missing):
             return f"did you mean {' or '.join(suggestions)}?"
@@ -55,6 +55,6 @@ class Names:
 
 
 def written(kind: str, domain: str, name: str) -> str:
-    """As it is written in a selector."""
+    """Return the name as it is written in a selector."""
     field = f".{name}" if name.isidentifier() else f'["{name}"]'
     return f'device.{kind}["{domain}"]{field}'

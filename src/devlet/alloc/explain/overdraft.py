@@ -1,7 +1,7 @@
-"""What is overdrawn if each request has enough free devices but they cannot be had together: a counter or a capacity.
+"""The counter or capacity that is overdrawn if each request has enough free devices, but not all of them together.
 
-What is said holds for every choice of devices: the amounts are the least that any choice takes. None means that no
-single counter or capacity is to blame, not that there is enough.
+A reported overdraft holds for every choice of devices: amounts are the least that any choice takes. None means that no
+single counter or capacity is the reason, not that there is enough.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,15 +18,15 @@ from devlet.objects.values.quantity import Quantity
 
 __all__ = ["CapacityOverdraft", "CounterOverdraft", "Options", "capacity_overdraft", "counter_overdraft", "left_beside"]
 
-OTHERS_MAX = 6  # requests beside one, of which every choice is added up
-DEVICES_MAX = 64  # that amounts are proposed for
+OTHERS_MAX = 6  # for each other request up to this number, every choice is added up
+DEVICES_MAX = 64  # devices that amounts are proposed for
 
-Options = Sequence[tuple[Option, Sequence[Seen]]]  # of one request
+Options = Sequence[tuple[Option, Sequence[Seen]]]  # options of one request
 
 
 @dataclass(frozen=True, slots=True)
 class CounterOverdraft:
-    """`is_forced`: there is only one choice of devices."""
+    """A counter that is overdrawn. `is_forced` says that there is only one choice of devices."""
 
     name: str
     needed: int
@@ -64,7 +64,7 @@ def _free(requests: Sequence[Options]) -> dict[DeviceEntry, Seen]:
 
 
 def counter_overdraft(scene: Scene, requests: Sequence[Options]) -> CounterOverdraft | None:
-    """The counter of which every choice of devices takes more than is left."""
+    """Return the counter of which every choice of devices takes more than is left."""
     free = _free(requests)
     number = sum(min(scene.number(*each) for each in options) for options in requests)
     pools = {id(each.pool): each.pool for each in free.values()}
@@ -91,22 +91,22 @@ class _Costs:
         self._key = key
 
     def one_by_one(self, requests: Sequence[Options]) -> int:
-        """If each request takes what costs it least, whatever the others take."""
+        """Return the total if each request takes its cheapest devices, whatever the others take."""
         if len(requests) > 1 and any(entry.shareable for entry in _free(requests)):
-            return 0  # a device that is shared takes from counters only once
+            return 0  # a shared device takes from counters only once
         return sum(min(self._alone(*each) for each in options) for options in requests)
 
     def _alone(self, option: Option, seen: Sequence[Seen]) -> int:
-        """The devices of one request differ, even if they can be shared."""
+        """Return the least that one request takes. Its devices differ, even if they can be shared."""
         return sum(sorted(self._of([(option, seen)]).values())[: self._scene.number(option, seen)])
 
     def at_once(self, requests: Sequence[Options], number: int) -> int:
-        """If every device would do for every request, but for one only."""
+        """Return the least that all requests take together, if every device suits every request except possibly one."""
         every = [each for options in requests for each in options]
         if any(option.wanted.admin_access for option, _ in every):
-            return 0  # with it, a device may be had twice
+            return 0  # with such a request, a device may be counted twice
         costs = self._of(every)
-        shared = (cost for entry, cost in costs.items() if entry.shareable)  # one may do for all
+        shared = (cost for entry, cost in costs.items() if entry.shareable)  # one device may serve all requests
         return min([sum(sorted(costs.values())[:number]), *shared])
 
     def _of(self, options: Options) -> dict[DeviceEntry, int]:
@@ -122,7 +122,7 @@ class _Costs:
 
 
 def capacity_overdraft(scene: Scene, requests: Sequence[Options]) -> CapacityOverdraft | None:
-    """The capacity of which shared devices have too little left, if nothing else can be the reason."""
+    """Return the capacity that is exhausted on shared devices, if nothing else can be the reason."""
     free = list(_free(requests))
     if not scene.allocator.features.consumable_capacity or not all(entry.shareable for entry in free):
         return None
@@ -138,7 +138,7 @@ def capacity_overdraft(scene: Scene, requests: Sequence[Options]) -> CapacityOve
 
 
 def _is_scarce(scene: Scene, options: Sequence[Option], entry: DeviceEntry, name: str) -> bool:
-    """Whether the device could not take all that could come to it."""
+    """Return whether the device lacks capacity for all requests that could use it."""
     found = [amount for option in options if (amount := _amount(scene, option, entry, name))]
     return bool(found) and sum(amount.consumed.nano for amount in found) > _left(entry, found[0])
 
@@ -156,7 +156,7 @@ def _overdraft(scene: Scene, wanted: Options, name: str) -> CapacityOverdraft:
 
 
 def _amount(scene: Scene, option: Option, entry: DeviceEntry, name: str) -> Amount | None:
-    """What one share of a device that is free for the request takes."""
+    """Return what one share of the device takes, if the device is free for the request."""
     strict = scene.allocator.rules.strict_capacity
     found = amounts(entry.device, dict(option.wanted.capacity), entry.identity.driver, strict=strict)
     assert not isinstance(found, str), f"device {entry.identity} is free"
@@ -168,7 +168,8 @@ def _left(entry: DeviceEntry, amount: Amount) -> int:
 
 
 def left_beside(scene: Scene, option: Option, seen: Sequence[Seen]) -> Iterator[tuple[str, int]]:
-    """What a request could have of shared devices beside some of the others, if that is less than it takes now."""
+    """Yield amounts that the request could get of shared devices beside some of the other requests, if that is less
+    than it takes now."""
     if not scene.allocator.features.consumable_capacity:
         return
     requests = [options for key, options in scene.seen.items() if key != (option.claim, option.request)]
@@ -189,7 +190,7 @@ def _sums(amounts: Sequence[int]) -> set[int]:
 
 
 def _allowed(policy: CapacityRequestPolicy | None, most: int) -> int:
-    """The largest amount up to so much that a policy leaves as it is; 0 if there is none."""
+    """Return the largest amount up to `most` that a policy does not round; 0 if there is none."""
     if policy and policy.valid_values:
         values = (Quantity.parse(value).nano for value in policy.valid_values)
         return max((value for value in values if value <= most), default=0)

@@ -1,7 +1,8 @@
-"""The smallest part of a selector that decides that a device does not match, and the values that it looked at.
+"""The smallest part of a selector that makes a device not match, and the values in that part.
 
-A selector is evaluated once more with a trace, then followed from the top: through `&&` to what is false, through `!`
-with the opposite in mind, through `? :` into the branch that was taken. What is left is what a person has to look at.
+The selector is evaluated again with a trace, which is followed from the top: through `&&` to the false operand, through
+`!` with the result inverted, through `? :` into the branch that was taken. What remains is the part that the user has
+to look at.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ _TEXT_MAX = 120
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A name that the device does not have: `kind` is attributes or capacity; `text` is how it was looked up."""
+    """A name that the device does not have. `kind` is attributes or capacity; `text` is the lookup as written."""
 
     kind: str
     domain: str
@@ -30,7 +31,8 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`text` is false, or fails. `facts` are the values in it, such as `memory is 16Gi`."""
+    """A part of a selector. `text` is the expression that is false or fails; `facts` are the values in it, such as
+    `memory is 16Gi`."""
 
     text: str
     facts: tuple[str, ...] = ()
@@ -44,7 +46,7 @@ def deciding_part(program: Program, device: Value, give_up: Callable[[], bool] |
 
 
 def terms(program: Program) -> list[str]:
-    """The parts of a selector that must all hold; one if it is not a chain of `&&`."""
+    """Return the operands that must all be true; one operand if the selector is not a chain of `&&`."""
     parsed = program.checked.parsed
 
     def split(node: Expr) -> list[Expr]:
@@ -76,11 +78,11 @@ class _Reader:
         return self._trace.get(node.id)
 
     def _deciding(self, node: Expr) -> Expr:
-        """The smallest part that makes the node what it is."""
+        """Return the smallest part that decides the node's value."""
         result = self._value(node)
         match node:
             case Call(function="_&&_" | "_||_" as function, args=args):
-                if result is (function == "_||_"):  # one argument is enough
+                if result is (function == "_||_"):  # one operand decides
                     return self._deciding(next(arg for arg in args if self._value(arg) is result))
             case Call(function="_?_:_", args=(condition, then, otherwise)):
                 return self._deciding(then if self._value(condition) is True else otherwise)
@@ -92,7 +94,7 @@ class _Reader:
         return node
 
     def _failing(self, node: Expr) -> Expr:
-        """The smallest part with more in it than the lookup that failed."""
+        """Return the smallest part around the failed lookup that contains more than the lookup."""
         for child in _children(node):
             if isinstance(self._value(child), CelError):
                 deeper = self._failing(child)
@@ -105,7 +107,7 @@ class _Reader:
         return isinstance(node, Select | Call) and _root(node) is not None
 
     def _paths(self, node: Expr) -> Iterator[Expr]:
-        """The longest lookups in the part, such as `device.attributes["d"].x`."""
+        """Yield the longest lookups in the part, such as `device.attributes["d"].x`."""
         if self._is_path(node):
             yield node
         else:
@@ -116,7 +118,7 @@ class _Reader:
         value = self._value(path)
         lost = self._missing(path)
         if lost:
-            return f"{lost.name} is not there"
+            return f"{lost.name} is missing"
         if path.id not in self._trace or isinstance(value, CelError):
             return ""
         name = _last(path) or self._text(path)
@@ -138,7 +140,7 @@ class _Reader:
 
 
 def _children(node: Expr) -> tuple[Expr, ...]:
-    """Those that have one value: what is inside of a loop has many."""
+    """Return the children that have a single value. The body of a loop has many."""
     match node:
         case Comprehension(range=ListLiteral(elements=())):
             return (node.init, node.result)
@@ -149,7 +151,7 @@ def _children(node: Expr) -> tuple[Expr, ...]:
 
 
 def _step(node: Expr) -> tuple[Expr, Value] | None:
-    """A lookup as what is looked into and the key."""
+    """Split a lookup into its operand and its key; None for other nodes."""
     match node:
         case Select():
             return (node.operand, node.field)
@@ -160,7 +162,7 @@ def _step(node: Expr) -> tuple[Expr, Value] | None:
 
 
 def _chain(node: Expr) -> Iterator[Expr]:
-    """The lookup, and those it begins with."""
+    """Yield the lookup, then the lookups that it starts with."""
     while step := _step(node):
         yield node
         node = step[0]
@@ -186,9 +188,9 @@ def _is_logic(node: Expr) -> bool:
 
 
 def shown(value: Value) -> str:
-    """A value as people write it."""
+    """Format a value for people."""
     if isinstance(value, Optional):
-        return shown(value.value) if value.has_value else "not there"
+        return shown(value.value) if value.has_value else "missing"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):

@@ -1,6 +1,6 @@
-"""What might help: changed claims, or a changed inventory. Whether it does is for the allocator to say.
+"""Changes of claims or of the inventory that might help. The allocator then tests whether they do.
 
-Sizes order them: a spelling mistake is the least, another class the most.
+Proposals are ordered by size: correcting a spelling mistake is the smallest, another class the largest.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -30,12 +30,12 @@ from devlet.objects.values.quantity import Quantity
 __all__ = ["Proposal", "missing_classes", "proposals"]
 
 SPELLING, WAIT, TOLERATE, TERM, LESS, SELECTOR, CONSTRAINT, RELEASE, NOT_ALL, CLASS = range(1, 11)
-TRIED_MAX = 8  # of one kind
+TRIED_MAX = 8  # of each kind
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """`group` names what it is about: of one group the first that helps is enough."""
+    """A proposed change. `group` identifies its subject: the first proposal of a group that helps is enough."""
 
     text: str
     size: int
@@ -45,7 +45,7 @@ class Proposal:
 
 
 def proposals(scene: Scene, wishes: Sequence[Wish], elsewhere: Elsewhere) -> Iterator[Proposal]:
-    """For a conflict on a node; in no order."""
+    """Yield proposals for a conflict on a node, in no particular order."""
     maker = _Maker(scene, elsewhere)
     requests = [wish for wish in wishes if not wish.is_constraint]
     for wish in requests:
@@ -57,7 +57,7 @@ def proposals(scene: Scene, wishes: Sequence[Wish], elsewhere: Elsewhere) -> Ite
 
 
 def missing_classes(claims: Sequence[ResourceClaim], classes: Sequence[str]) -> Iterator[Proposal]:
-    """Classes that are named like one that does not exist."""
+    """Yield proposals that replace a class that does not exist with one of a similar name."""
     for i, claim in enumerate(claims):
         for j, request in enumerate(claim.spec.devices.requests):
             for k, part in enumerate(request.first_available or [request.exactly]):
@@ -125,10 +125,10 @@ class _Maker:
             for j, part in enumerate(parts[:TRIED_MAX]) if len(parts) > 1 else ():
                 rest = " && ".join(f"({each})" for each in parts[:j] + parts[j + 1 :])
                 selectors = _replaced(expressions, i, rest)
-                text = f"leave {part} out of {where}"
+                text = f"remove {part} from {where}"
                 yield Proposal(text, TERM, self._edit(option, index, selectors=selectors), None, where)
             selectors = _replaced(expressions, i, None)
-            yield Proposal(f"leave out {where}", SELECTOR, self._edit(option, index, selectors=selectors), None, where)
+            yield Proposal(f"remove {where}", SELECTOR, self._edit(option, index, selectors=selectors), None, where)
 
     # The rest of a request
 
@@ -188,7 +188,7 @@ class _Maker:
         return request.first_available[index] if request.first_available else request.exactly
 
     def _classes(self, option: Option, seen: Sequence[Seen], index: int) -> Iterator[Proposal]:
-        """Classes with a similar name, or with devices of the same driver."""
+        """Yield classes with a similar name, or with devices of the same driver."""
         own = option.wanted.device_class.name
         drivers = {each.entry.identity.driver for each in seen if each.kind is not VerdictKind.CLASS_SELECTOR}
         others = [name for name in self._allocator.inventory.classes if name != own]
@@ -205,13 +205,13 @@ class _Maker:
         slices = {id(each.entry.slice): each.entry.slice for each in seen if each.entry.identity.driver in drivers}
         return any(self._allocator.selectors.match(entry, set_).matching for entry in slices.values())
 
-    # Beside requests
+    # Changes outside of requests
 
     def constraints(self, wishes: Sequence[Wish]) -> Iterator[Proposal]:
         everything = wishes_of(self._claims)
         for wish in wishes:
             others = [each for each in everything if each != wish]
-            yield Proposal(f"leave out {wish.text}", CONSTRAINT, with_only(self._claims, others))
+            yield Proposal(f"remove {wish.text}", CONSTRAINT, with_only(self._claims, others))
 
     def pools(self) -> Iterator[Proposal]:
         for pool in self._scene.layout.pools:
@@ -220,7 +220,7 @@ class _Maker:
                 yield Proposal(text, WAIT, self._claims, Difference(complete=pool.key))
 
     def releases(self, wishes: Sequence[Wish]) -> Iterator[Proposal]:
-        """One claim, or as many as it takes."""
+        """Yield releases of a single claim, or of as many claims as necessary."""
         holders = self._holders(wishes)
         claims = sorted(holders, key=lambda claim: (len(holders[claim]), claim))
         for claim in claims[:TRIED_MAX]:
@@ -261,7 +261,7 @@ def _toleration(taint: DeviceTaint) -> DeviceToleration:
 def _edited(
     claims: Sequence[ResourceClaim], claim: int, request: int, alternative: int, **changes: Any
 ) -> list[ResourceClaim]:
-    """Copies of the claims with one request, or alternative of it, changed."""
+    """Return copies of the claims with one request, or one of its alternatives, changed."""
     replace = msgspec.structs.replace
     devices = claims[claim].spec.devices
     old = devices.requests[request]

@@ -1,7 +1,7 @@
-"""What an explanation consists of: values that a command prints and a program reads.
+"""The parts of an explanation, for commands that print it and programs that read it.
 
-A claim or pod fits on a node or not. If not, the smallest set of wishes that cannot hold together is the conflict;
-each device has a verdict for each request; and some changes, the smallest first, would make it fit.
+If a claim or pod does not fit on a node, the conflict is the smallest set of wishes that cannot be satisfied together.
+Each device has a verdict for each request. Changes that would make the claim fit are listed with the smallest first.
 """
 
 from collections import Counter
@@ -15,15 +15,16 @@ __all__ = ["Change", "Conflict", "Explanation", "NodeReport", "RequestReport", "
 
 
 class VerdictKind(StrEnum):
-    """In the order in which they are looked at: a device has the first one that applies."""
+    """Why a request cannot have a device, in the order in which the questions are asked: the first that applies
+    counts."""
 
     CHOSEN = "chosen"
-    FREE = "free"  # could be had: passed over, or not enough of them
+    FREE = "free"  # the device could be used: it was passed over, or there are not enough of them
     POOL_OBSOLETE = "pool-obsolete"
     POOL_INCOMPLETE = "pool-incomplete"
     POOL_INVALID = "pool-invalid"
     OTHER_NODE = "other-node"
-    BINDING_CONDITIONS = "binding-conditions"  # their gate is off
+    BINDING_CONDITIONS = "binding-conditions"  # the gate of binding conditions is off
     CLASS_SELECTOR = "class-selector"
     REQUEST_SELECTOR = "request-selector"
     SELECTOR_ERROR = "selector-error"
@@ -36,7 +37,8 @@ class VerdictKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Why a request can or cannot have a device. `expression` is the selector, `part` what in it is false or fails."""
+    """Why a request can or cannot have a device. `expression` is the selector, `part` the part of it that is false or
+    fails."""
 
     device: DeviceIdentity
     kind: VerdictKind
@@ -48,9 +50,9 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class RequestReport:
-    """A request, or one of its alternatives (`claim`, `name` such as `gpu` or `gpu/big`); `wanted` in words.
+    """A request, or one of its alternatives: `claim`, `name` such as `gpu` or `gpu/big`, and `wanted` in words.
 
-    `elsewhere` are devices for other nodes that are too many to be listed one by one.
+    `elsewhere` counts devices of other nodes, if there are too many to list.
     """
 
     claim: str
@@ -69,9 +71,10 @@ class RequestReport:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Wishes that cannot hold together, none of which could be left out; `text` says it in one sentence.
+    """Wishes that cannot be satisfied together, all of them necessary. `text` says so in one sentence.
 
-    `cause` is the same without what differs from node to node, so that nodes can be counted by it.
+    `cause` is the same sentence without the details that differ between nodes, so that nodes can be counted by
+    cause.
     """
 
     wishes: tuple[str, ...]
@@ -81,7 +84,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something that would make it fit. `size` orders them: what costs the least comes first."""
+    """A change that would make the claims fit. Changes are ordered by `size`: the cheapest comes first."""
 
     text: str
     size: int
@@ -90,7 +93,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class NodeReport:
-    """`outcome` is fit, no-fit, error (the claims are wrong) or unknown (the search was given up)."""
+    """The explanation for one node. `outcome` is fit, no-fit, error (the claims are invalid) or unknown (the search was
+    given up)."""
 
     node: str
     outcome: str
@@ -101,7 +105,8 @@ class NodeReport:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`summary` is one line, `causes` the reasons with the number of nodes they keep away, most first."""
+    """The whole explanation. `summary` is one line; `causes` are the reasons with the number of nodes each excludes,
+    most first."""
 
     claims: tuple[str, ...]
     fits: bool

@@ -1,6 +1,6 @@
 """A conflict in one sentence, from what is known about the devices of the node.
 
-Each has a second text without numbers and values of devices, under which nodes are counted.
+Each sentence has a second version without numbers and device values, which is used to count nodes by cause.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ __all__ = ["Blocked", "blocked", "conflict_sentence", "distance"]
 _EXPRESSION_MAX = 160
 _DEVICES_MAX = 4
 
-# What is left after each question, in the order in which they are asked.
+# What remains after each question, in the order in which the questions are asked.
 _STAGES = (
     (VerdictKind.CLASS_SELECTOR, "are of class"),
     (VerdictKind.SELECTOR_ERROR, "can be evaluated"),
@@ -43,7 +43,8 @@ _SELECTION = tuple(kind for kind, _ in _STAGES[:3])
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """An option that too few devices are left for, and the question after which they are too few (None: at once)."""
+    """An option with too few devices left. `after` is the question after which they are too few; None means from the
+    start."""
 
     option: Option
     seen: Sequence[Seen]
@@ -52,7 +53,7 @@ class Blocked:
 
 
 def blocked(scene: Scene, option: Option, seen: Sequence[Seen]) -> Blocked | None:
-    """Whether the option cannot be had even if it were alone, and without constraints."""
+    """Return why the option is impossible even if it were alone and without constraints."""
     wanted = scene.number(option, seen)
     number = max(wanted, 1) if option.wanted.is_all else wanted
     counts = Counter(each.kind for each in seen)
@@ -69,7 +70,8 @@ def blocked(scene: Scene, option: Option, seen: Sequence[Seen]) -> Blocked | Non
 
 
 def distance(scene: Scene) -> tuple[int, int]:
-    """How far the node is from fitting: the first question that fails, the earlier the farther, and what is missing."""
+    """Return how far the node is from fitting: the first question that fails (earlier is farther), and the number of
+    missing devices."""
     order = [None, *(kind for kind, _ in _STAGES)]
     worst, missing = 0, 0
     for options in scene.seen.values():
@@ -89,7 +91,7 @@ def _count(seen: Sequence[Seen], *kinds: VerdictKind) -> int:
 
 
 def conflict_sentence(scene: Scene, wishes: Sequence[Wish], detail: str = "") -> tuple[str, str]:
-    """The sentence and the cause. `detail` is added if devices do not match: what in a selector is false."""
+    """Return the sentence and its cause. `detail`, the false part of a selector, is added if devices do not match."""
     requests = [wish for wish in wishes if not wish.is_constraint]
     if len(requests) == 1 and len(wishes) == 1:
         return _alone(scene, requests[0], detail)
@@ -115,7 +117,7 @@ def _alone(scene: Scene, wish: Wish, detail: str) -> tuple[str, str]:
 
 
 def _option(scene: Scene, option: Option, seen: Sequence[Seen], found: Blocked | None, detail: str) -> tuple[str, str]:
-    """What an option needs and finds, and the cause."""
+    """Describe what an option needs and what it finds; also return the cause."""
     here = [each for each in seen if each.kind not in (VerdictKind.OTHER_NODE, VerdictKind.BINDING_CONDITIONS)]
     number = scene.number(option, seen)
     needs = "asks for all devices" if option.wanted.is_all else f"needs {_devices(number)}"
@@ -136,9 +138,9 @@ def _option(scene: Scene, option: Option, seen: Sequence[Seen], found: Blocked |
 
 
 def _overdrawn(scene: Scene, option: Option, seen: Sequence[Seen], number: int) -> tuple[str, str]:
-    """There are enough free devices, one by one."""
+    """Describe options that have enough free devices individually, but overdraw a counter."""
     if number > RESULTS_MAX:
-        text = f"cannot be met: more than {RESULTS_MAX} devices"
+        text = f"cannot be satisfied: more than {RESULTS_MAX} devices"
         return text, text
     found = counter_overdraft(scene, [[(option, seen)]])
     free = _count(seen, VerdictKind.FREE)
@@ -150,12 +152,12 @@ def _overdrawn(scene: Scene, option: Option, seen: Sequence[Seen], number: int) 
 
 
 def _not_together(seen: Sequence[Seen], free: int) -> tuple[str, str]:
-    """No counter is to blame alone."""
+    """Describe devices that are unavailable together although no single counter is the reason."""
     entries = [each.entry for each in seen if each.kind is VerdictKind.FREE]
     counters = sorted({f"{set}/{name}" for entry in entries for (set, name), _ in entry.counters})
     if not counters:
-        return "cannot be met", "cannot be met"
-    why = f"cannot be had together: they take from counter{'s' * (len(counters) > 1)} {_join(counters)}"
+        return "cannot be satisfied", "cannot be satisfied"
+    why = f"cannot be used together: they take from counter{'s' * (len(counters) > 1)} {_join(counters)}"
     return f"{free} {_are(free)} free, but {why}", f"finds enough free devices, but they {why}"
 
 
@@ -192,7 +194,7 @@ def _not_free(here: Sequence[Seen], matching: int) -> tuple[str, str]:
 
 
 def _broken(scene: Scene, option: Option) -> list[Pool]:
-    """Pools that cannot be used and have, as far as they are known, devices that match."""
+    """Return unusable pools that have matching devices, as far as they are known."""
     inventory, selectors = scene.allocator.inventory, scene.allocator.selectors
     return [
         pool
@@ -241,7 +243,7 @@ def _constrained(scene: Scene, requests: Sequence[Wish], constraints: Sequence[D
 def _values(
     scene: Scene, requests: Sequence[Wish], constraint: DeviceConstraint
 ) -> tuple[str, dict[str, frozenset[tuple[str, object]]]]:
-    """The request of which no free device has the attribute; else the values for each request."""
+    """Return the request whose free devices all lack the attribute; otherwise the values for each request."""
     values: dict[str, frozenset[tuple[str, object]]] = {}
     for wish in requests:
         for option, seen in scene.seen[wish.claim, wish.index]:
@@ -266,7 +268,7 @@ def _together(scene: Scene, requests: Sequence[Wish]) -> tuple[str, str]:
             text = f"together ask for more than {RESULTS_MAX} devices, the limit of a claim"
             return f"{who} {text}", f"{short} {text}"
     if needed > len(free) and not any(entry.shareable for entry in free):
-        text = f"need {_devices(needed)} together, {len(free)} {_are(len(free))} free that match any of them"
+        text = f"need {_devices(needed)} together, but only {len(free)} {_are(len(free))} free and match any of them"
         return f"{who} {text}", f"{short} together need more devices than are free"
     every = [scene.seen[wish.claim, wish.index] for wish in requests]
     if counter := counter_overdraft(scene, every):
@@ -278,7 +280,7 @@ def _together(scene: Scene, requests: Sequence[Wish]) -> tuple[str, str]:
     shared = ["devices"]
     shared += ["counters"] if any(entry.counters for entry in free) else []
     shared += ["capacity"] if any(entry.shareable for entry in free) else []
-    text = f"can be met one by one but not together: they need the same {' or '.join(shared)}"
+    text = f"can be satisfied separately but not together: they need the same {' or '.join(shared)}"
     return f"{who} {text}", f"{short} {text}"
 
 
@@ -291,7 +293,7 @@ def _capacity(found: CapacityOverdraft) -> str:
     if found.total > found.total_left:
         return f"together need {found.total} of {found.name}, of which {found.total_left} is left ({have})"
     each = _join(list(map(str, found.needed)))
-    return f"need {each} of {found.name}, for which the devices have not enough left together ({have})"
+    return f"need {each} of {found.name}, more than fits into what the devices have left ({have})"
 
 
 def _capacity_cause(requests: Sequence[Wish], found: CapacityOverdraft) -> str:
@@ -299,7 +301,7 @@ def _capacity_cause(requests: Sequence[Wish], found: CapacityOverdraft) -> str:
 
 
 def _requests(requests: Sequence[Wish]) -> str:
-    """Such as `requests a and b`."""
+    """Join the names, such as `requests a and b`."""
     names = [wish.text.removeprefix("request ") for wish in requests]
     is_plain = len(names) > 1 and all(wish.text.startswith("request ") for wish in requests)
     return f"requests {_join(names)}" if is_plain else _join([wish.text for wish in requests])

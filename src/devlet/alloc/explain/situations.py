@@ -1,7 +1,7 @@
-"""Nodes that are alike in all that decides about some claims: what is found for one holds for all of them.
+"""Groups of nodes that are alike in everything that affects some claims: the result for one holds for all.
 
-Names of devices, and attributes that nobody asks for, are no difference: every device has another serial number. Nor
-are the values that constraints compare, as long as the same devices have the same.
+Device names and attributes that no claim uses do not count: every device has its own serial number. Neither do the
+values that constraints compare, as long as the same devices have equal values.
 """
 
 from collections.abc import Hashable, Sequence
@@ -17,7 +17,7 @@ __all__ = ["situation"]
 
 
 def situation(scene: Scene) -> Hashable:
-    """Equal for nodes with the same answer."""
+    """Return a key that is equal for nodes with the same answer."""
     rows = [seen for alternatives in scene.seen.values() for _, seen in alternatives]
     constraints = [each for claim in scene.claims.claims for each in claim.spec.devices.constraints]
     positions = {id(pool): i for i, pool in enumerate(scene.layout.pools)}
@@ -33,7 +33,7 @@ def situation(scene: Scene) -> Hashable:
 
 
 class _Numbers:
-    """A number for each value, in the order in which they come."""
+    """Numbers values in the order in which they are first seen."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[int, object], int] = {}

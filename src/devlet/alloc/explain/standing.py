@@ -1,6 +1,7 @@
-"""What keeps a device from a request, if the request were alone: the same questions as in the search, in its order.
+"""Why a request cannot have a device, looking at the request alone. The questions and their order are those of the
+search.
 
-Constraints are not asked for here: they are about several devices.
+Constraints are not examined here, because they are about several devices.
 """
 
 from collections import Counter
@@ -22,7 +23,7 @@ __all__ = ["Option", "Scene", "Seen", "Standing", "evaluate", "look"]
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A device of the node with what is the matter with it."""
+    """A device of the node, with its verdict."""
 
     pool: Pool
     entry: DeviceEntry
@@ -31,7 +32,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An alternative of a request: numbers of claim and request, and what is wanted."""
+    """An alternative of a request: indices of claim and request, and what is wanted."""
 
     claim: int
     request: int
@@ -41,7 +42,7 @@ class Option:
 
 @dataclass(slots=True)
 class Scene:
-    """A node as the requests see it: for each alternative of each request, the devices of the node."""
+    """A node as the requests see it: the devices of the node for each alternative of each request."""
 
     allocator: Allocator
     layout: Layout
@@ -49,7 +50,7 @@ class Scene:
     seen: dict[tuple[int, int], list[tuple[Option, list[Seen]]]]
 
     def number(self, option: Option, seen: Sequence[Seen]) -> int:
-        """How many devices are needed."""
+        """Return the number of devices that the option needs."""
         if not option.wanted.is_all:
             return option.wanted.count
         return sum(each.kind in _MATCHING and each.kind is not VerdictKind.CAPACITY for each in seen)
@@ -69,7 +70,7 @@ _MATCHING = frozenset(
 
 
 def look(allocator: Allocator, layout: Layout, claims: Wanted, give_up: Callable[[], bool] | None = None) -> Scene:
-    """Raises Interrupted if it was given up while a selector was evaluated."""
+    """Examine the devices of a node. Raises Interrupted if the evaluation of a selector was given up."""
     evaluate(allocator, [layout], claims, give_up)
     standing = Standing(allocator)
     scene = Scene(allocator, layout, claims, {})
@@ -85,7 +86,8 @@ def look(allocator: Allocator, layout: Layout, claims: Wanted, give_up: Callable
 def evaluate(
     allocator: Allocator, layouts: Sequence[Layout], claims: Wanted, give_up: Callable[[], bool] | None = None
 ) -> None:
-    """All selectors on all devices of the nodes at once, so that the answers are known. Raises Interrupted."""
+    """Evaluate all selectors on all devices of the nodes at once, so that later lookups find the results. Raises
+    Interrupted."""
     entries = {id(slice.entry): slice.entry for layout in layouts for slice in layout.slices}
     for requests in claims.requests:
         for wanted in (wanted for request in requests for wanted in request.alternatives):
@@ -135,7 +137,7 @@ class Standing:
         return kinds
 
     def of_matching(self, wanted: Alternative, pool: Pool, entry: DeviceEntry) -> VerdictKind:
-        """Of a device that all selectors match. Who asks for all is not held up by one without enough capacity."""
+        """Return the verdict on a device that all selectors match. Mode All ignores devices without enough capacity."""
         if wanted.is_all and self.capacity_problem(wanted, entry):
             return VerdictKind.CAPACITY
         if not wanted.admin_access and self._is_in_use(entry):
@@ -155,7 +157,7 @@ class Standing:
         return wanted.admin_access and self._rules.admin_is_exempt
 
     def capacity_problem(self, wanted: Alternative, entry: DeviceEntry) -> str | Amount | None:
-        """Why it cannot be asked for so much, or the amount that is not there."""
+        """Return why the requested capacity is impossible, or the amount that the device lacks."""
         if not self._features.consumable_capacity:
             return None
         if entry.is_simple and entry.consumed is None and not wanted.capacity:
@@ -173,12 +175,12 @@ class Standing:
         return next((a for a in found if consumed.get(a.name, 0) + a.consumed.nano > a.limit), None)
 
     def _has_its_counters(self, entry: DeviceEntry) -> bool:
-        """Whether a share of it holds them already."""
+        """Return whether an existing share of the device already holds its counters."""
         is_shared = entry.consumed is not None or (entry.shares > 0 and self._rules.shares_without_amounts)
         return entry.shareable and self._features.consumable_capacity and is_shared
 
     def taken(self, wanted: Alternative, entry: DeviceEntry) -> Counter[CounterKey]:
-        """What it takes from counters if it is allocated now."""
+        """Return what the device would take from counters if it were allocated now."""
         needed: Counter[CounterKey] = Counter()
         if not self._is_exempt(wanted) and not self._has_its_counters(entry):
             for key, amount in entry.counters:
@@ -186,7 +188,7 @@ class Standing:
         return needed
 
     def lacking(self, wanted: Alternative, pool: Pool, entry: DeviceEntry) -> tuple[CounterKey, int, int] | str | None:
-        """The counter that does not suffice, with what is needed of it and what is left."""
+        """Return the counter that does not suffice, with the amount needed and the amount left."""
         if not self._features.partitionable_devices:
             return "takes from counters, but the feature PartitionableDevices is off"
         if self._is_exempt(wanted) or self._has_its_counters(entry):

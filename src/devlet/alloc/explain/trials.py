@@ -1,4 +1,4 @@
-"""Questions to the allocator, on changed claims or a changed inventory: would it fit? Only so many, then no answer."""
+"""Trial runs of the allocator on changed claims or a changed inventory. The number of runs is limited."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ STEPS_PER_RUN = 50_000
 
 
 class Trials:
-    """`limits` are those of one search. Trials together have a budget of their own, because they are many."""
+    """Runs trials within a common budget, because there are many. `limits` apply to each search."""
 
     def __init__(self, limits: Callable[[], Limits] = Limits, runs: int = RUNS_MAX, steps: int = STEPS_MAX) -> None:
         self._limits = limits
@@ -29,7 +29,7 @@ class Trials:
         return self._runs <= 0 or self._steps <= 0
 
     def fits(self, allocator: Allocator, node: Node, claims: Sequence[ResourceClaim]) -> bool | None:
-        """None if it was not found out. Claims that are wrong in themselves do not fit."""
+        """Return whether the claims fit, or None if that was not determined. Invalid claims do not fit."""
         if self.is_spent:
             return None
         self._runs -= 1

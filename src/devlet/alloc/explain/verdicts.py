@@ -1,7 +1,7 @@
-"""Why a request can or cannot have each device, in words: the first thing that applies.
+"""Why a request can or cannot have each device, in words: the first reason that applies.
 
-The devices of the node's pools come first, as the search sees them; then those that the node cannot have at all: of
-pools that are incomplete, invalid or replaced, and of other nodes.
+The devices of the node's pools come first, as the search sees them. Then come devices that the node cannot use at all:
+those of incomplete, invalid or replaced pools, and those of other nodes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,12 +24,12 @@ from devlet.objects.values.quantity import Quantity
 
 __all__ = ["Elsewhere", "Verdicts", "wanted_text"]
 
-LISTED_MAX = 64  # devices of other nodes; beyond it they are counted
+LISTED_MAX = 64  # devices of other nodes that are listed; the rest is counted
 
 
 @dataclass
 class Elsewhere:
-    """What the inventory has beside the pools of a node; made once for all nodes."""
+    """What the inventory has beside the pools of a node. Computed once for all nodes."""
 
     allocator: Allocator
     give_up: Callable[[], bool] | None = None
@@ -42,14 +42,14 @@ class Elsewhere:
         return self._newest[key]
 
     def names(self, driver: str) -> Names:
-        """What the driver's devices publish."""
+        """Return the names that the driver's devices publish."""
         if driver not in self._names:
             slices = (entry for entry in self.allocator.inventory.slices() if entry.slice.spec.driver == driver)
             self._names[driver] = Names([device.input for entry in slices for device in entry.devices])
         return self._names[driver]
 
     def mistaken(self, driver: str, missing: Sequence[Missing]) -> list[Missing]:
-        """Those that are not just the names of another driver."""
+        """Return the missing names that do not simply belong to another driver."""
         return [each for each in missing if each.domain == driver or not self.names(each.domain).count(each)]
 
     def hints(self, driver: str, missing: Sequence[Missing]) -> list[str]:
@@ -57,7 +57,7 @@ class Elsewhere:
 
 
 class Verdicts:
-    """Of one node. `fit` is what was found for it, if anything."""
+    """The verdicts for one node. `fit` is the allocation found for it, if any."""
 
     def __init__(self, scene: Scene, elsewhere: Elsewhere, fit: Fit | None = None) -> None:
         self._scene = scene
@@ -109,7 +109,7 @@ class Verdicts:
         return ", ".join(f"{amount.consumed} of {amount.name}" for amount in found)
 
     def verdict(self, option: Option, seen: Seen) -> Verdict:
-        """In words, constraints aside."""
+        """Return the verdict in words, ignoring constraints."""
         entry, kind = seen.entry, seen.kind
         identity = entry.identity
         match kind:
@@ -209,7 +209,7 @@ class Verdicts:
     # Devices that the node cannot have
 
     def _others(self) -> tuple[list[Verdict], int]:
-        """Verdicts, and the number of devices that are for other nodes and not listed."""
+        """Return verdicts, and the number of devices of other nodes that are not listed."""
         layout = self._scene.layout
         own = {slice.entry.name for pool in layout.pools for slice in pool.slices}
         broken = {pool.key: pool for pool in layout.pools if pool.problem}
@@ -231,7 +231,7 @@ class Verdicts:
     def _why_not(self, entry: SliceEntry, broken: dict[PoolKey, Pool]) -> tuple[VerdictKind, str]:
         newest = self._elsewhere.generation(entry.pool)
         if entry.generation < newest:
-            return VerdictKind.POOL_OBSOLETE, f"generation {entry.generation}, now there is generation {newest}"
+            return VerdictKind.POOL_OBSOLETE, f"generation {entry.generation}, replaced by generation {newest}"
         if pool := broken.get(entry.pool):
             kind = VerdictKind.POOL_INCOMPLETE if pool.is_incomplete else VerdictKind.POOL_INVALID
             return kind, f"pool {pool.name} {pool.problem}"
@@ -249,7 +249,7 @@ def _pool_devices(pool: Pool) -> Iterator[DeviceEntry]:
 
 
 def amount_text(nano: int) -> str:
-    """With a binary suffix if that is shorter."""
+    """Format an amount, with a binary suffix if that is shorter."""
     decimal, binary = str(Quantity(nano)), str(Quantity(nano, "BinarySI"))
     return binary if len(binary) < len(decimal) else decimal
 
@@ -274,14 +274,14 @@ def toleration_text(taint: DeviceTaint) -> str:
 
 
 def place_text(entry: SliceEntry, device: DeviceEntry) -> str:
-    """Which nodes a device is for."""
+    """Say which nodes a device is for."""
     spec, d = entry.slice.spec, device.device
     name = spec.node_name or (d.node_name if spec.per_device_node_selection else None)
     return f"is for node {name}" if name else "its node selector does not match the node"
 
 
 def wanted_text(option: Option) -> str:
-    """Such as `2 devices of class gpu.example.com`."""
+    """Describe what is wanted, such as `2 devices of class gpu.example.com`."""
     wanted = option.wanted
     number = "all devices" if wanted.is_all else "1 device" if wanted.count == 1 else f"{wanted.count} devices"
     admin = " with admin access" if wanted.admin_access else ""

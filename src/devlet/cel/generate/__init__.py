@@ -1,9 +1,9 @@
-"""The back end of the compiler: a checked expression becomes Python source, and that a function.
+"""The back end of the compiler: turn a checked expression into Python source, and the source into a function.
 
     walk ──▶ logic, equality, access, optionals, inline, calls, literals, comprehensions ──▶ code ──▶ function
 
-The functions give the same values and errors as `evaluate`, and do not count cost. What they cannot do in a straight
-line they leave to `evaluate`, so it is slower at worst, never different.
+The functions return the same values and errors as `evaluate`, but do not count cost. Cases that they do not cover are
+left to `evaluate`: the result may take longer, but never differs.
 """
 
 from devlet.cel.generate.function import Generated, generate, generate_filter

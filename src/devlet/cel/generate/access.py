@@ -1,7 +1,7 @@
 """Fields, keys and indices: `a.b`, `a["b"]`, `a.?b`, `a[?"b"]` and `has(a.b)`.
 
-A chain such as `device.attributes["d"].model` becomes one Python expression, and a KeyError in it the CEL error. Only
-constant strings are looked up that way: Python takes 1, 1.0 and True for the same key.
+A chain such as `device.attributes["d"].model` becomes one Python expression, and a KeyError in it becomes the CEL
+error. Only constant strings are looked up that way, because Python treats 1, 1.0 and True as the same key.
 """
 
 from collections.abc import Generator
@@ -58,7 +58,7 @@ def _with_key(context: Context, node: Call) -> Generator[Expr, Operand, tuple[Op
 
 
 def _object_field(context: Context, node: Expr, operand: Operand, field: str) -> ObjectField | None:
-    """The field of an object of the host. The object has to be one for certain, or `evaluate` has to look."""
+    """Return the field of a host object. Unless the value is certainly such an object, `evaluate` has to handle it."""
     expected = unwrap_optional(context.checked.types.get(node.id, DYN))[0]
     found = context.checked.environment.objects.get(expected.name, {}).get(field)
     if found and operand.type != expected:
@@ -79,7 +79,7 @@ def _element(context: Context, node: Expr, container: Operand, key: Operand) -> 
 
 
 def _element_type(t: Type) -> Type:
-    """Of what is looked up in a list or map; in an optional, it is optional, too."""
+    """Return the type of an element of a list or map; for an optional it is optional as well."""
     inner, is_optional = unwrap_optional(t)
     element = inner.params[-1] if inner.kind in (Kind.LIST, Kind.MAP) else DYN
     return optional_of(element) if is_optional else element
@@ -99,7 +99,7 @@ def _looked_up_dynamic(context: Context, container: Operand, key: Operand, t: Ty
 
 
 def _further(context: Context, bare: Operand, key: Operand) -> Operand:
-    """A field of the value of an optional is optional again."""
+    """Look up a field of the value of an optional. The result is optional again."""
     name = context.code.fresh("t")
     value = context.code.stored(bare)
     find = context.code.known(_find_further)

@@ -1,4 +1,4 @@
-"""Calls of functions that have no place of their own in the generator, and arithmetic."""
+"""Arithmetic, and calls of functions that no other module of the generator handles."""
 
 from dataclasses import replace
 from typing import Final
@@ -14,9 +14,9 @@ from devlet.cel.types import BOOL, BYTES, DOUBLE, DYN, INT, STRING, UINT, Kind, 
 from devlet.cel.values import INT_MAX, INT_MIN
 
 _SIGNS: Final = {"_+_": "+", "_-_": "-", "_*_": "*"}
-# When these fail, the reference cannot count what they cost and gives up, and no `||` helps.
+# If these fail, the reference cannot count their cost and gives up; `||` does not absorb the error.
 _FRAGILE: Final = frozenset(("distinct", "flatten", "sort", "@sortByAssociatedKeys"))
-# No value of these types is null.
+# Values of these types are never null.
 _SOLID: Final = frozenset((BOOL, INT, UINT, DOUBLE, STRING, BYTES))
 
 
@@ -69,7 +69,8 @@ def _implementation(context: Context, node: Call, overload: Overload | None, arg
 
 
 def _result(context: Context, node: Call, arguments: list[Operand]) -> Type:
-    """The type of the result if the functions say so themselves. What depends on the arguments may be anything."""
+    """Return the type of the result if the functions determine it. If it depends on the arguments it may be any
+    type."""
     overloads = context.overloads(node)
     if context.checked.environment.functions[node.function].dispatch and node.function != "size":
         given = tuple(argument.type for argument in arguments)

@@ -1,8 +1,8 @@
-"""The Python source that grows while an expression is compiled, and everything it may name.
+"""The Python source that is built while an expression is compiled, and its namespace.
 
-Nothing that a user wrote gets into the source. Names are numbered (`v1`, `t2`, `f3`) and values wait in the namespace
-(`k4`). What can fail stands on a line of its own: the number of the line in a traceback then tells whose error it is,
-at no cost while nothing fails.
+No text of the user gets into the source. Names are numbered (`v1`, `t2`, `f3`) and values are in the namespace (`k4`).
+Anything that can fail is on a line of its own: the line number in a traceback then identifies the failing node, at no
+cost while nothing fails.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ from devlet.cel.values import Value
 
 # Python's own limits are 20 nested blocks and 100 levels of indentation.
 MAX_DEPTH: Final = 12
-# Longer expressions are cut by temporary variables, as Python's parser does not nest far.
+# Longer expressions are split with temporary variables, because Python's parser limits nesting.
 _MAX_TEXT = 160
 
 UNKNOWN: Final = object()
@@ -27,12 +27,12 @@ NO_KEYS: Final[Keys] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A Python expression without effects.
+    """A Python expression without side effects.
 
-    `type` holds for certain, which the checker's types do not: where it knows nothing it takes what fits first. If
-    there are `keys`, evaluating may fail with a KeyError of one of them, which then is the error of that key's node. It
-    may be written several times if it is `simple`. `constant` is its value, if that is known. The value of an optional
-    `bare` of its box is ABSENT if there is none.
+    `type` is certain, unlike the checker's types, which may be guesses where nothing is known. If there are `keys`,
+    evaluation may fail with a KeyError of one of them, which is then the error of that key's node. A `simple` operand
+    may be written several times. `constant` is its value, if known. A `bare` operand is the unboxed value of an
+    optional, or ABSENT if there is none.
     """
 
     text: str
@@ -60,7 +60,7 @@ Body = list[Line | Block]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Whole and ready: `keys` has, by number of a line, whose error a KeyError there is."""
+    """The finished source. `keys` maps line numbers to the nodes that a KeyError there belongs to."""
 
     text: str
     namespace: dict[str, Value]
@@ -70,10 +70,12 @@ class Source:
 
 @dataclass(slots=True)
 class Code:
-    """`failures` counts the places that may fail: compare it before and after to know about a part.
+    """The code under construction. `failures` counts the places that may fail: compare it before and after writing a
+    part to learn whether the part can fail.
 
-    So does `crashes` those that may end the whole evaluation, as the reference does when it crashes. If such a place
-    would be reached after an error, the code `is_fragile`: `evaluate` has to tell what happens after any error.
+    `crashes` likewise counts places that may end the whole evaluation, as in the reference when it crashes. If such a
+    place could be reached after an error, the code `is_fragile`: `evaluate` has to determine what happens after any
+    error.
     """
 
     body: Body = field(default_factory=list)
@@ -84,7 +86,7 @@ class Code:
     crashes: int = 0
     is_fragile: bool = False
     inexact: int = 0
-    """While above 0 a KeyError is not surely the error of the whole: a later one may take its place."""
+    """While above 0, a KeyError may not be the final error, because a later error may replace it."""
     _names: dict[tuple[type, object], str] = field(default_factory=dict)
     _count: int = 0
 
@@ -109,7 +111,7 @@ class Code:
 
     @contextmanager
     def apart(self, depth: int = 1) -> Iterator[Body]:
-        """What is written inside is for the caller to put somewhere, at most `depth` blocks further in."""
+        """Collect the code written inside, which the caller inserts later, at most `depth` blocks further in."""
         outer, self.body = self.body, []
         self.depth += depth
         try:
@@ -120,7 +122,7 @@ class Code:
 
     @contextmanager
     def function(self, name: str, parameters: list[str]) -> Iterator[None]:
-        """What is written inside is the body of a new function."""
+        """Write a function. The code written inside is its body."""
         outer, self.depth = self.depth, 0
         with self.apart() as body:
             yield
@@ -128,7 +130,7 @@ class Code:
         self.functions.append(Block(f"def {name}({', '.join(parameters)}):", body))
 
     def known(self, value: Value) -> str:
-        """A name for a value of ours or of the user's."""
+        """Return a name for a constant of the generator or of the user."""
         key = (type(value), value if isinstance(value, str | bytes | int) else id(value))
         if key not in self._names:
             self._names[key] = self.fresh("k")
@@ -139,13 +141,13 @@ class Code:
         return Operand(self.known(value), type, simple=True, constant=value)
 
     def combined(self, text: str, type: Type, *parts: Operand) -> Operand:
-        """An expression that fails only as one of its parts does."""
+        """Return an expression that fails only if one of its parts does."""
         keys = {key: node for part in parts for key, node in part.keys.items()}
         operand = Operand(text, type, keys=keys or NO_KEYS)
         return self.stored(operand) if len(text) > _MAX_TEXT else operand
 
     def stored(self, operand: Operand) -> Operand:
-        """The same value in a variable of its own; from here on it cannot fail."""
+        """Store the value in a variable, which cannot fail from then on."""
         if operand.simple:
             return operand
         name = self.fresh("t")
@@ -155,11 +157,11 @@ class Code:
         return Operand(name, operand.type, simple=True, bare=operand.bare)
 
     def settled(self, operand: Operand) -> Operand:
-        """As it is if it cannot fail, otherwise in a variable."""
+        """Return the operand itself if it cannot fail, otherwise a variable with its value."""
         return self.stored(operand) if operand.keys else operand
 
     def called(self, function: Value, *arguments: Operand, type: Type) -> Operand:
-        """The result of one of our functions that may raise CelError."""
+        """Store the result of one of the package's functions, which may raise CelError."""
         name = self.fresh("t")
         texts = ", ".join(argument.text for argument in arguments)
         self.write(f"{name} = {self.known(function)}({texts})")

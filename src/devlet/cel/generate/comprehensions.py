@@ -1,8 +1,8 @@
 """Macros as loops: `all`, `exists`, `exists_one`, `map`, `filter`, `cel.bind` and their relatives.
 
-The parser has made folds of them, always of the same few shapes; anything else is left to `evaluate`. In `all` and
-`exists` an error is kept until a later element decides, as in `&&` and `||`. In the others a later error may replace an
-earlier one, so that the text of the last is asked for where it is needed.
+The parser expands them to folds of a few known shapes; any other fold is left to `evaluate`. In `all` and `exists` an
+error is kept until a later element decides, as in `&&` and `||`. In the others a later error may replace an earlier
+one, so the error text is left to `evaluate` when it is needed.
 """
 
 from collections.abc import Generator, Iterable, Iterator
@@ -31,7 +31,8 @@ def comprehension(context: Context, node: Comprehension) -> Steps:
 
 
 def bind(context: Context, node: Comprehension) -> Steps:
-    """The value is computed at once, though the reference waits until it is used. If it fails, it may not be used."""
+    """Write `cel.bind`. The value is computed at once, though the reference waits until it is used. If it fails, the
+    failure counts only if the variable is used."""
     before = context.code.failures
     with context.code.apart() as lines:
         value = context.simple((yield node.init))
@@ -44,7 +45,7 @@ def bind(context: Context, node: Comprehension) -> Steps:
 
 
 def quantifier(context: Context, node: Comprehension) -> Steps:
-    """`all` and `exists`."""
+    """Write `all` and `exists`."""
     predicate, is_all = _operand(node, 1), isinstance(node.step, Call) and node.step.function == AND
     over = yield from _range(context, node)
     result, error = context.code.fresh("t"), context.code.fresh("e")
@@ -77,7 +78,7 @@ def exists_one(context: Context, node: Comprehension) -> Steps:
 
 
 def collection(context: Context, node: Comprehension) -> Steps:
-    """`map`, `filter`, `transformList`, `transformMap` and `transformMapEntry`."""
+    """Write `map`, `filter`, `transformList`, `transformMap` and `transformMapEntry`."""
     condition, put = _filter_and_step(node)
     over = yield from _range(context, node)
     result = context.code.fresh("t")
@@ -94,7 +95,8 @@ def collection(context: Context, node: Comprehension) -> Steps:
 
 
 def _ask_if_fragile(context: Context, failures: int, crashes: int) -> None:
-    """After an element that failed the reference goes on with the others, and may crash there."""
+    """Let `evaluate` decide after an element that failed: the reference continues with the others, and may crash
+    there."""
     context.code.is_fragile |= context.code.failures > failures and context.code.crashes > crashes
 
 
@@ -108,7 +110,7 @@ def _filter_and_step(node: Comprehension) -> tuple[Expr | None, Call]:
 
 
 def _put(context: Context, step: Call, result: str) -> Generator[Expr, Operand, Type]:
-    """Add what the step adds, and tell the type of the whole."""
+    """Write what a step adds, and return the type of the whole."""
     if step.function == "_+_":
         (added,) = step.args[1:]
         if not isinstance(added, ListLiteral) or added.optionals:
@@ -119,7 +121,7 @@ def _put(context: Context, step: Call, result: str) -> Generator[Expr, Operand, 
         return list_of(joined(element.type for element in elements))
     parts = [context.code.settled(part) for part in (yield from context.arguments(step.args[1:]))]
     if len(parts) == 2:
-        # These are the keys of a map, or positions: none comes twice.
+        # These are the keys of a map, or positions, so they are unique.
         context.code.write(f"{result}[{parts[0].text}] = {parts[1].text}")
         return map_of(parts[0].type, parts[1].type)
     context.code.write(f"{context.code.known(_insert)}({result}, {parts[0].text})")
@@ -134,7 +136,7 @@ def _insert(made: dict[Value, Value], entries: Value) -> None:
 
 
 def _operand(node: Comprehension, position: int) -> Expr:
-    """The one thing that a user wrote in a step of a known shape."""
+    """Return the part of a step of known shape that the user wrote."""
     if isinstance(node.step, Call) and any(_is_accumulator(node, part) for part in node.step.args):
         return node.step.args[position]
     raise NotGenerated
@@ -156,7 +158,7 @@ _ITERABLE = (list, tuple, dict)
 
 @contextmanager
 def _loop(context: Context, node: Comprehension, over: Operand, depth: int = 1) -> Iterator[tuple[str, Body]]:
-    """The head of the loop, and its body: what is written inside."""
+    """Write the head of the loop. The code written inside is its body."""
     first, second = context.code.fresh("v"), context.code.fresh("v")
     key, element = _types(over.type)
     names = {
@@ -172,7 +174,7 @@ def _loop(context: Context, node: Comprehension, over: Operand, depth: int = 1) 
 
 
 def _types(t: Type) -> tuple[Type, Type]:
-    """Of positions or keys, and of elements."""
+    """Return the types of positions or keys, and of elements."""
     if t.kind is Kind.LIST:
         return INT, t.params[0]
     return (t.params[0], t.params[1]) if t.kind is Kind.MAP else (DYN, DYN)

@@ -1,4 +1,4 @@
-"""What the parts of the generator share while one expression is compiled."""
+"""State that the parts of the generator share while one expression is compiled."""
 
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,27 +13,27 @@ from devlet.cel.types import BOOL, DYN, Kind, Type, unwrap_optional
 from devlet.cel.values import NONE, CelError, Optional, Value
 
 Steps = Generator[Expr, Operand, Operand]
-"""How a node is compiled: yield a part, get its operand, in the end return one's own operand."""
+"""Compiles a node: yields each child, receives its operand, and finally returns the node's own operand."""
 
 
 class NotGenerated(Exception):
-    """This expression is evaluated instead; nobody writes such a thing in earnest."""
+    """The expression cannot be generated and is evaluated instead. Realistic expressions never raise this."""
 
 
 class Inexact(CelError):
-    """An error as far as `&&` and `||` are concerned; `evaluate` knows its text."""
+    """An error as far as `&&` and `||` are concerned; only `evaluate` knows its text."""
 
     def __init__(self) -> None:
         super().__init__("")
 
 
 class NotCovered(Exception):
-    """The short way does not lead to the answer for these values: `evaluate` has to find it."""
+    """The generated code does not cover these values: `evaluate` has to find the result."""
 
 
 @dataclass(slots=True)
 class Context:
-    """`constants` are the values that are known beforehand, by node; `scope` has the variables by the user's names."""
+    """The shared state. `constants` are the known values by node; `scope` has the variables by the user's names."""
 
     checked: Checked
     constants: Mapping[int, Value]
@@ -41,19 +41,19 @@ class Context:
     scope: dict[str, Operand] = field(default_factory=dict)
 
     def overloads(self, node: Call) -> list[Overload]:
-        """Those that fit, as far as the checker could tell."""
+        """Return the overloads that fit, as far as the checker could determine."""
         reference = self.checked.references.get(node.id)
         known = self.checked.environment.functions[node.function].overloads
         return [overload for overload in known if reference is None or overload.id in reference.overloads]
 
     def overload(self, node: Call) -> Overload | None:
-        """The one that fits."""
+        """Return the overload if exactly one fits."""
         found = self.overloads(node)
         return found[0] if len(found) == 1 else None
 
     @contextmanager
     def variables(self, added: Mapping[str, Operand]) -> Iterator[None]:
-        """More variables, which may hide others."""
+        """Add variables, which may hide others."""
         before, self.scope = self.scope, {**self.scope, **added}
         try:
             yield
@@ -61,7 +61,8 @@ class Context:
             self.scope = before
 
     def arguments(self, nodes: Iterable[Expr]) -> Generator[Expr, Operand, list[Operand]]:
-        """Operands in the order of evaluation. At most one of them may still fail, so they may stand on one line."""
+        """Return operands in the order of evaluation. At most one of them may still fail, so they may be on one
+        line."""
         operands: list[Operand] = []
         failures = self.code.failures
         for node in nodes:
@@ -78,12 +79,12 @@ class Context:
         return operands
 
     def fail_if(self, condition: str) -> None:
-        """An error that is not worth telling apart here."""
+        """Raise an error whose text is left to `evaluate`."""
         self.code.nest(f"if {condition}:", f"raise {self.code.known(Inexact)}")
         self.code.may_fail()
 
     def value(self, operand: Operand) -> Operand:
-        """A value that cannot fail any more, an optional in its box."""
+        """Return a value that cannot fail any more, with an optional in its box."""
         operand = self.code.settled(operand)
         if not operand.bare:
             return operand
@@ -92,7 +93,7 @@ class Context:
         return self.code.combined(f"({none} if {self.is_absent(bare)} else {box}({bare.text}))", operand.type)
 
     def bare(self, operand: Operand) -> Operand:
-        """An optional out of its box. What may turn out not to be an optional at all is left to `evaluate`."""
+        """Unbox an optional. If the value may turn out not to be an optional, `evaluate` handles it."""
         if operand.bare:
             return self.code.settled(operand)
         if not unwrap_optional(operand.type)[1]:
@@ -108,7 +109,7 @@ class Context:
         return f"{bare.text} is {self.code.known(ABSENT)}"
 
     def condition(self, operand: Operand) -> Operand:
-        """An operand of a logical operator: whatever is not a bool is an error."""
+        """Return an operand of a logical operator. Any value that is not a bool is an error."""
         if operand.type == BOOL:
             return operand
         operand = self.simple(operand)
@@ -121,7 +122,7 @@ def is_constant(operand: Operand) -> bool:
 
 
 def joined(types: Iterable[Type]) -> Type:
-    """The type of a value that has one of these."""
+    """Return the type of a value that has one of these types."""
     found = list(types)
     if not found or any(_shape(t) != _shape(found[0]) for t in found):
         return DYN
@@ -137,5 +138,5 @@ def is_dynamic(t: Type) -> bool:
 
 
 def parts(node: Call) -> tuple[Expr, ...]:
-    """The arguments, a target first."""
+    """Return the arguments, preceded by the target if there is one."""
     return node.args if node.target is None else (node.target, *node.args)

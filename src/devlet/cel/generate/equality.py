@@ -1,7 +1,7 @@
 """`==`, `!=`, order and `in`.
 
-Python's operators are right only for values of the same plain type. Where a type is known only at run time, the code
-asks for the type that the other side has, and leaves everything else to `operators`.
+Python's operators are correct only for values of the same plain type. Where a type is known only at run time, the code
+checks for the type of the other side, and leaves everything else to `operators`.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from devlet.cel.types import BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TI
 from devlet.cel.values import CelError, Value
 
 _PLAIN: Final = frozenset((BOOL, INT, UINT, DOUBLE, STRING, BYTES, DURATION, TIMESTAMP))
-# NaN has no order, and asking for it is an error.
+# NaN cannot be ordered; comparing it is an error.
 _ORDERED: Final = _PLAIN - {DOUBLE}
 
 _ORDER: Final = {
@@ -30,13 +30,13 @@ _ORDER: Final = {
 
 
 def equality(context: Context, node: Call) -> Steps:
-    """`==` and `!=`."""
+    """Write `==` and `!=`."""
     left, right = yield from context.arguments(node.args)
     is_equal = node.function == "_==_"
     sign, call = ("==", operators.equal) if is_equal else ("!=", operators.not_equal)
     if left.type == right.type and left.type in _PLAIN:
         return _python(context, left, sign, right)
-    # A string equals strings only, and with one on the left nothing is an error.
+    # A string equals only strings, and with a string on the left nothing is an error.
     if STRING in (left.type, right.type) and (left.type == STRING or not is_equal):
         return _python(context, left, sign, right)
     if left.type == right.type and left.type in AMOUNTS and _is_comparable(right):
@@ -66,7 +66,7 @@ def _part(context: Context, amount: Operand, name: str) -> Operand:
 def _guarded(
     context: Context, left: Operand, sign: str, right: Operand, call: Callable[[Value, Value], bool]
 ) -> Operand:
-    """Python's operator if the side known only at run time is what the other side is."""
+    """Use Python's operator if the operand of unknown type has the type of the other one."""
     if is_dynamic(left.type) and right.type in CLASSES:
         asked, wanted = 0, right.type
     elif is_dynamic(right.type) and left.type in CLASSES:
@@ -91,7 +91,7 @@ def order(context: Context, node: Call) -> Steps:
 
 
 def _comparison(context: Context, node: Call) -> tuple[Call, Type] | None:
-    """`a` of `a >= 0`, if it is a `compareTo`, and of what."""
+    """Return the `compareTo` call and the compared type, if the comparison has the form `a.compareTo(b) >= 0`."""
     call, zero = node.args
     if not (isinstance(zero, Literal) and type(zero.value) is int and zero.value == 0):
         return None
@@ -108,7 +108,7 @@ def _compare_to_zero(context: Context, call: Call, t: Type, sign: str) -> Steps:
 
 
 def membership(context: Context, node: Call) -> Steps:
-    """`x in y`."""
+    """Write `x in y`."""
     element, container = yield from context.arguments(node.args)
     if _is_list(context, node) and is_constant(container):
         if not container.constant:
@@ -138,7 +138,8 @@ def _in_constant(context: Context, element: Operand, found: Members) -> Operand:
 
 
 def _lookup(found: Members) -> Callable[[Value], bool]:
-    """What cannot be looked up ends the evaluation, `||` does not help."""
+    """Return a lookup function. A value that cannot be looked up ends the evaluation; `||` does not absorb the
+    error."""
 
     def has(value: Value) -> bool:
         try:

@@ -1,8 +1,8 @@
-"""The finished source as a Python function.
+"""Turn the finished source into a Python function.
 
-It runs without builtins, with a namespace that has only what the source names. Where the short way ends (an error whose
-text is wanted, or values that it does not cover) the expression is evaluated, so that text and place of an error are
-always those of `evaluate`.
+It runs without builtins, in a namespace that has only the names used in the source. If the generated code cannot finish
+(an error whose text is needed, or values that it does not cover), the expression is evaluated, so text and place of an
+error are always those of `evaluate`.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ _BUILTINS: Final = {
 
 
 class _Answers:
-    """What a generated function asks for when the short way ends."""
+    """Falls back to `evaluate` when generated code cannot finish."""
 
     def __init__(self, plan: Plan, names: Sequence[str]) -> None:
         self.source = Source("", {}, {})
@@ -55,25 +55,25 @@ class _Answers:
         return found
 
     def error(self, error: Exception, *arguments: Value) -> Value:
-        """The CelError, or a value if it was no error after all."""
+        """Return the CelError, or a value if `evaluate` finds no error."""
         traceback, error.__traceback__ = error.__traceback__, None
         if type(error) is KeyError and traceback and (found := self._missing_key(error, traceback)):
             return found
         return self.value_or_error(*arguments)
 
     def _missing_key(self, error: KeyError, traceback: TracebackType) -> CelError | None:
-        """Whose error it is: told by the line where it happened, which is the last one in the traceback."""
+        """Return the error of the node that failed. The line of the last traceback entry identifies it."""
         while traceback.tb_next:
             traceback = traceback.tb_next
         line, key = traceback.tb_lineno, error.args[0]
         if traceback.tb_frame.f_code.co_filename != _FILE or not (node := self.source.keys.get(line, NO_KEYS).get(key)):
             return None
-        # A hundred thousand devices may lack the same key: one error does for all of them.
+        # A hundred thousand devices may lack the same key, so the error object is shared.
         return self._missing.setdefault((line, key), CelError(f"no such key: {key}", node))
 
 
 class Generated:
-    """A function of the `variables`, in their order; it raises CelError. `source` is for those who want to look."""
+    """A function of the `variables`, in their order, that raises CelError. `source` is kept for inspection."""
 
     def __init__(self, variables: tuple[str, ...], source: str, function: Callable[..., Value]) -> None:
         self.variables = variables
@@ -86,7 +86,7 @@ class Generated:
 
 @with_room
 def generate(checked: Checked, plan: Plan) -> Generated:
-    """A function of the variables that the expression uses, in the order of the environment."""
+    """Return a function of the variables that the expression uses, in the order of the environment."""
     used = {node.name for node in walk(checked.parsed.root) if isinstance(node, Ident)}
     names = tuple(name for name in checked.environment.variables if name in used)
     answers = _Answers(plan, names)
@@ -99,7 +99,8 @@ def generate(checked: Checked, plan: Plan) -> Generated:
 
 @with_room
 def generate_filter(checked: Checked, plan: Plan) -> Generated:
-    """A function of many values of the only variable: the value of the expression, or its CelError, for each."""
+    """Return a function that takes many values of the only variable and returns the value of the expression, or its
+    CelError, for each."""
     names = tuple(checked.environment.variables)
     if len(names) != 1:
         raise ValueError(f"a filter has one variable, not {len(names)}: {', '.join(names)}")

@@ -1,7 +1,7 @@
-"""Functions that are Python expressions, and constructors whose constant arguments give constants.
+"""Functions that are Python expressions, and constructors whose constant arguments yield constants.
 
 A template is used if the checker chose exactly one overload, with these parameters. Arguments whose types are known
-only at run time are asked for their classes before.
+only at run time are checked by class first.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from devlet.objects.values.semver import Semver
 SEMVER: Final = object_type("kubernetes.Semver")
 
 AMOUNTS: Final = {QUANTITY: ("nano", Quantity), SEMVER: ("precedence", Semver)}
-"""Types that are compared by one attribute, and their classes."""
+"""Types whose values are compared by one attribute, and their classes."""
 
 _SIZES: Final = frozenset((Kind.STRING, Kind.BYTES, Kind.LIST, Kind.MAP))
 
@@ -40,7 +40,8 @@ _SHORT = 1000
 
 
 def constant_call(context: Context, node: Call, overload: Overload, arguments: Sequence[Operand]) -> Operand | None:
-    """The value of `quantity("40Gi")`, once for all. An error stays where it is, for when it is reached."""
+    """Compute a call such as `quantity("40Gi")` once. An error stays where it is and is raised only if it is
+    reached."""
     if node.function not in _CONSTRUCTORS or not all(map(_is_short, arguments)):
         return None
     try:
@@ -65,7 +66,7 @@ def inline_call(context: Context, node: Call, overload: Overload, arguments: Seq
 
 
 def guard(context: Context, argument: Operand, wanted: Type) -> Operand:
-    """An error if a value that is known only at run time is something else than wanted."""
+    """Raise an error if a value whose type is known only at run time does not have the wanted type."""
     if not is_dynamic(argument.type):
         return argument
     value = context.code.stored(argument)

@@ -1,4 +1,4 @@
-"""Lists and maps as they are written, and names."""
+"""List and map literals, and names."""
 
 from devlet.cel.ast import Ident, ListLiteral, MapLiteral
 from devlet.cel.generate.code import Operand

@@ -1,7 +1,8 @@
 """`&&`, `||`, `!` and `?:`.
 
-An error on one side of `&&` counts only if the other side is true, so what can fail is tried and the first error kept;
-what cannot fail costs no more than Python's own `and`. A chain is one flat sequence, however its parentheses nest.
+An error on one side of `&&` counts only if the other side is true. So operands that can fail are tried and the first
+error is kept; operands that cannot fail cost no more than Python's own `and`. A chain is one flat sequence, regardless
+of parentheses.
 """
 
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ class _Term:
 
 
 def chain(context: Context, node: Call) -> Steps:
-    """All terms that the same operator joins."""
+    """Write all operands joined by the same operator."""
     terms: list[_Term] = []
     for part in _flat(context, node):
         before = context.code.failures
@@ -52,7 +53,7 @@ def _joined(context: Context, terms: list[_Term], *, is_and: bool) -> Operand:
     failing = [i for i, term in enumerate(terms) if term.fails]
     if not failing and not any(term.lines for term in terms[1:]):
         return _inline(context, terms, " and " if is_and else " or ")
-    # If only the last term fails, its error is simply the error of the whole.
+    # If only the last operand can fail, its error is the error of the whole.
     is_kept = bool(failing) and failing[0] < len(terms) - 1
     result, error = context.code.fresh("t"), context.code.fresh("e")
     if is_kept:
@@ -88,7 +89,7 @@ def tried(body: Body, *handler: str) -> Body:
 
 
 def raise_kept(context: Context, error: str, condition: str) -> None:
-    """An error that does not count is let go: it holds the frame, and the frame would hold it."""
+    """Raise the kept error, or drop it: it refers to the frame, and the frame would keep it alive."""
     inner: Body = [Block(f"if {condition}:", [Line(f"raise {error}")]), Line(f"{error} = None")]
     context.code.put(f"if {error} is not None:", inner)
 

@@ -1,4 +1,4 @@
-"""`or`, `orValue`, `hasValue` and `value` of optionals, which need no box if they follow `.?x` or `[?x]` at once."""
+"""`or`, `orValue`, `hasValue` and `value` of optionals, which need no box directly after `.?x` or `[?x]`."""
 
 from devlet.cel import operators
 from devlet.cel.ast import Call
@@ -8,7 +8,7 @@ from devlet.cel.types import BOOL, unwrap_optional
 
 
 def or_else(context: Context, node: Call) -> Steps:
-    """`or` and `orValue`: the other is evaluated only if needed."""
+    """Write `or` and `orValue`: the other operand is evaluated only if needed."""
     optional = yield from _target(context, node)
     with context.code.apart() as lines:
         other = yield node.args[0]

@@ -1,4 +1,4 @@
-"""From a tree to code: which part of the generator is for which node."""
+"""Walk the tree and pass each node to its part of the generator."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -44,7 +44,7 @@ _CALLS: Final[Mapping[str, Callable[[Context, Call], Steps]]] = {
 
 
 def write(context: Context, root: Expr) -> Operand:
-    """Write the code of a tree. Nodes wait on a stack of ours, as trees are deeper than Python's."""
+    """Write the code of a tree. Nodes wait on an explicit stack, because trees may be deeper than Python's stack."""
     waiting = [_visit(context, root)]
     operand: Operand | None = None
     while waiting:
@@ -100,7 +100,8 @@ def _done(operand: Operand) -> Steps:
 
 
 def _outlined(context: Context, node: Call | Comprehension) -> Steps:
-    """A function of its own, as blocks do not nest far in Python. Its parameters are the variables that it uses."""
+    """Move a node to a function of its own, because Python limits nested blocks. Its parameters are the variables it
+    uses."""
     code, before = context.code, context.code.failures
     name, result = code.fresh("f"), code.fresh("t")
     names = {part.name for part in walk(node) if isinstance(part, Ident)}

@@ -1,4 +1,4 @@
-"""One module per library of functions; each has a `LIBRARY` (or several versions of it). None knows the others' order.
+"""One module per library of functions; each has a `LIBRARY`, or several versions of it.
 
-Which of them exist in which release of Kubernetes is said in `devlet.cel.environment`, not here.
+`devlet.cel.environment` determines which of them exist in which release of Kubernetes.
 """

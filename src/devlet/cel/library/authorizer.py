@@ -1,4 +1,5 @@
-"""Functions that ask the API server whether somebody may do something. They have names and types, but nobody to ask.
+"""Functions that ask the API server for an authorization decision. They are only declared: selectors have no
+authorizer.
 
 No variable has a type that they can be called on. They matter because `x.name("y")` with an unknown `x` compiles and
 fails when it is evaluated, and because messages about wrong calls differ for functions that exist.
@@ -18,7 +19,7 @@ _GROUP = object_type("kubernetes.authorization.GroupCheck")
 _RESOURCE = object_type("kubernetes.authorization.ResourceCheck")
 _DECISION = object_type("kubernetes.authorization.Decision")
 
-# So high that an expression can afford two.
+# The cost of a check: so high that an expression can afford two.
 _CHECK_COST: Final = 350_000
 
 _STRUCT_COST: Final = 40
@@ -33,7 +34,8 @@ def _fixed(cost: int) -> Estimator:
 
 
 def _selector_estimate(target: SizedNode | None, args: Sequence[SizedNode]) -> CallEstimate:
-    """Reading the text, and a list and a struct for each requirement, of which two characters can be one."""
+    """Estimate reading the text, and a list and a struct for each requirement, which may be as short as two
+    characters."""
     length = size_of(args[0])
     requirements = scaled(scaled(length, 0.5), LIST_COST + _STRUCT_COST)
     return CallEstimate(plus(Range(LIST_COST, LIST_COST), scaled(length, STRING_FACTOR), requirements))

@@ -1,6 +1,6 @@
-"""Networks: `cidr("10.0.0.0/8").containsIP("10.1.2.3")`. Bits after the prefix are kept until `masked()` cuts them.
+"""Networks: `cidr("10.0.0.0/8").containsIP("10.1.2.3")`. Bits after the prefix are kept until `masked()` clears them.
 
-An address that cannot be read makes `containsIP` say "no such overload" only, as the reference does.
+As in the reference, an invalid address makes `containsIP` fail only with "no such overload".
 """
 
 import math
@@ -58,11 +58,11 @@ class CIDR:
 
 
 def parse_cidr(text: str) -> CIDR:
-    """What `cidr(text)` is."""
+    """Parse the argument of `cidr(text)`."""
     try:
         network = _read(text)
     except BadAddress as e:
-        # Twice, as in the reference.
+        # Checked twice, as in the reference.
         raise CelError(f"{_FAILED}: {_FAILED}: netip.ParsePrefix({quoted(text)}): {e}") from e
     if network.address.is_mapped:
         raise CelError(f"{_FAILED}: IPv4-mapped IPv6 address {quoted(text)} is not allowed")
@@ -107,7 +107,7 @@ def _contains_cidr_text(network: CIDR, text: str) -> bool:
     return network.contains(parse_cidr(text))
 
 
-# Cost: both addresses are compared, four to sixteen bytes; a text is read first.
+# Cost: both addresses are compared, four to sixteen bytes; a string is parsed first.
 
 _BYTES = Range(4, 16)
 _COMPARE = scaled(plus(_BYTES, _BYTES), STRING_FACTOR)

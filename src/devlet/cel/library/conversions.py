@@ -1,6 +1,7 @@
 """`int("5")`, `string(1.5)`, `type(x)`, `dyn(x)` and the other functions named after types.
 
-Texts are read strictly: Python's `int()` and `float()` also take spaces, underscores and digits of other scripts.
+Strings are parsed strictly: Python's `int()` and `float()` also accept spaces, underscores and digits of other
+scripts.
 """
 
 import math
@@ -106,7 +107,7 @@ def string_to_timestamp(text: str) -> Timestamp:
 
 
 def int_to_duration(number: int) -> Duration:
-    """The reference declares it, but cannot do it."""
+    """Fail: the reference declares this conversion, but does not implement it."""
     raise _failed(number, DURATION)
 
 
@@ -146,7 +147,7 @@ def string_to_bytes(text: str) -> bytes:
 
 
 def to_string(value: Value) -> str:
-    """What `string(x)` is, for all types that have one."""
+    """Return `string(x)`, for all types that support it."""
     if isinstance(value, str):
         return value
     if isinstance(value, Type):
@@ -174,7 +175,7 @@ def _same(value: Value) -> Value:
 
 
 def _estimate_to_bytes(target: SizedNode | None, args: Sequence[SizedNode]) -> CallEstimate:
-    """The reference's product wraps around if the size is unknown."""
+    """Estimate the cost. The reference's product wraps around if the size is unknown."""
     size = size_of(args[0])
     return CallEstimate(scaled(size, STRING_FACTOR), Range(size.min, size.max * 4 & UNBOUNDED))
 

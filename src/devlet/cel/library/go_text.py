@@ -1,4 +1,4 @@
-"""Texts in double quotes, as Go's `%q` writes them into error messages."""
+"""Quote strings as Go's `%q` does in error messages."""
 
 from typing import Final
 

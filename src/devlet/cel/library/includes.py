@@ -1,6 +1,7 @@
-"""`attribute.includes(value)`: in the list, or equal to the one value. For attributes that may be either.
+"""`attribute.includes(value)`: whether the value is in the list, or equal to the single value. For attributes that may
+be either.
 
-Lists beyond a limit are an error, so that the cost is bounded whatever it is called on.
+Lists above a limit are an error, so that the cost is always bounded.
 """
 
 from collections.abc import Sequence

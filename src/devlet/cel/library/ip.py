@@ -1,6 +1,6 @@
-"""IP addresses: `ip("10.0.0.1").isLoopback()`. IPv4 inside IPv6 (`::ffff:1.2.3.4`) and zones are refused.
+"""IP addresses: `ip("10.0.0.1").isLoopback()`. IPv4 inside IPv6 (`::ffff:1.2.3.4`) and zones are rejected.
 
-Python's `ipaddress` would be the wrong tool: it accepts other texts than Go's netip and refuses them in other words.
+Python's `ipaddress` is not suitable: it accepts other strings than Go's netip, and its error texts differ.
 """
 
 import re
@@ -21,12 +21,12 @@ _MAPPED = 0xFFFF
 
 
 class BadAddress(ValueError):
-    """The text is not an address. Says so in the words of the reference."""
+    """The string is not an address. The text is the reference's."""
 
 
 @dataclass(frozen=True, slots=True)
 class IP:
-    """`bits` is 32 or 128."""
+    """An address. `bits` is 32 or 128."""
 
     cel_type: ClassVar[Type] = IP_TYPE
 
@@ -54,7 +54,7 @@ def _text4(value: int) -> str:
 
 
 def _text6(value: int) -> str:
-    """The first of the longest runs of two or more zero groups is left out."""
+    """Format an IPv6 address. The first of the longest runs of two or more zero groups is left out."""
     groups = [f"{value >> shift & 0xFFFF:x}" for shift in range(112, -1, -16)]
     start, length = max(((i, _zeros(groups[i:])) for i in range(8)), key=lambda run: run[1])
     if length < 2:
@@ -66,11 +66,11 @@ def _zeros(groups: list[str]) -> int:
     return next((i for i, group in enumerate(groups) if group != "0"), len(groups))
 
 
-# Reading
+# Parsing
 
 
 def parse_address(text: str) -> tuple[IP, str]:
-    """The address and its zone (`fe80::1%eth0`), or BadAddress."""
+    """Return the address and its zone (`fe80::1%eth0`). Raises BadAddress."""
     first = next((character for character in text if character in ".:%"), "")
     if first == ".":
         return IP(_read4(text, text), 32), ""
@@ -123,7 +123,7 @@ def _read6(text: str) -> tuple[IP, str]:
 
 
 def _groups(text: str, rest: str) -> tuple[list[int], int | None]:
-    """The groups that are written, and where `::` stands between them."""
+    """Return the groups that are written, and where `::` stands between them."""
     groups: list[int] = []
     gap: int | None = None
     if rest.startswith("::"):
@@ -179,7 +179,7 @@ def _after_colon(text: str, rest: str) -> str:
 
 
 def parse_ip(text: str) -> IP:
-    """What `ip(text)` is."""
+    """Parse the argument of `ip(text)`."""
     try:
         address, zone = parse_address(text)
     except BadAddress as e:
@@ -228,7 +228,7 @@ def _is_link_local_unicast(ip: IP) -> bool:
 
 
 def _is_global_unicast(ip: IP) -> bool:
-    """Private addresses count as global, too."""
+    """Return whether the address is global unicast. Private addresses count as global."""
     broadcast = ip.bits == 32 and ip.value == 0xFFFFFFFF
     return not (broadcast or _is_unspecified(ip) or _is_loopback(ip) or _is_multicast(ip) or _is_link_local_unicast(ip))
 

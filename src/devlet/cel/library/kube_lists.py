@@ -1,6 +1,7 @@
-"""What Kubernetes adds to lists: isSorted, sum, min, max, indexOf, lastIndexOf.
+"""Kubernetes' additions to lists: isSorted, sum, min, max, indexOf, lastIndexOf.
 
-Values of different types in one list are an error for `sum` only: elsewhere what has no order is taken as in order.
+Values of different types in one list are an error for `sum` only. The other functions treat values that cannot be
+ordered as sorted.
 """
 
 from collections.abc import Callable, Sequence
@@ -84,7 +85,7 @@ def _last_index_of(values: Sequence[Value], item: Value) -> int:
 
 
 def _estimate(target: SizedNode | None, args: Sequence[SizedNode]) -> CallEstimate | None:
-    """One for each element, and texts are read. How long they are is not known here."""
+    """Estimate one unit for each element. Strings are also read, but their length is not known here."""
     if target is None:
         return None
     if not target.type.params:

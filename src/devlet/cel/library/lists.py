@@ -1,7 +1,7 @@
 """Lists: slice, flatten, reverse, distinct, sort, sortBy and lists.range.
 
-`sortBy` is a macro (devlet.cel.macros): it computes the keys and calls `@sortByAssociatedKeys`. The reference crashes
-while it counts the cost if what should be a list is none, and the text of that crash is the error that users see.
+`sortBy` is a macro (devlet.cel.macros): it computes the keys and calls `@sortByAssociatedKeys`. If a value is not a
+list, the reference crashes while it counts the cost, and users see the text of that crash as the error.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -52,7 +52,7 @@ from devlet.cel.types import (
 from devlet.cel.values import CelError, Duration, Timestamp, Uint, Value
 
 COMPARABLE: Final = (INT, UINT, DOUBLE, BOOL, DURATION, TIMESTAMP, STRING, BYTES)
-"""Types that have an order, in the order in which their overloads are tried."""
+"""Types that can be ordered, in the order in which their overloads are tried."""
 
 _COMPARABLE_CLASSES = frozenset((int, Uint, float, bool, Duration, Timestamp, str, bytes))
 _RECEIVERS = frozenset((str, Duration, Timestamp))
@@ -117,14 +117,14 @@ def _sort(value: Value) -> Sequence[Value]:
 
 
 def _sort_by_keys(value: Value, keys: Sequence[Value]) -> Sequence[Value]:
-    """The keys come from the macro, so they are a list."""
+    """Sort by keys that the macro computed, so they are a list."""
     if not isinstance(value, list | tuple):
         raise _no_overload("@sortByAssociatedKeys", value)
     return _sorted_by(value, keys)
 
 
 def _no_overload(function: str, value: Value) -> CelError:
-    """Values that have methods of their own are asked first, and do not say which one they lack."""
+    """Return the error. Values with methods of their own get a message that does not name the missing method."""
     return CelError(NO_OVERLOAD if type(value) in _RECEIVERS else f"{NO_OVERLOAD}: {function}")
 
 
@@ -144,7 +144,7 @@ def _sorted_by(values: Sequence[Value], keys: Sequence[Value]) -> Sequence[Value
 
 
 def _order(keys: Sequence[Value]) -> Callable[[int], Value]:
-    """NaN is neither before nor after anything."""
+    """Return a sort key. NaN is neither before nor after any value."""
     if any(key != key for key in keys):
         return cmp_to_key(lambda i, j: compare(keys[i], keys[j]) if keys[i] == keys[i] and keys[j] == keys[j] else 0)
     return keys.__getitem__
@@ -154,7 +154,7 @@ def _order(keys: Sequence[Value]) -> Callable[[int], Value]:
 
 
 def _listing(size: Range, factor: float = 1) -> CallEstimate:
-    """Of a call that makes a list of `size`, or nearly."""
+    """Estimate a call that builds a list of about `size`."""
     return CallEstimate(plus(scaled(size, factor), ONE, Range(LIST_COST, LIST_COST)), size)
 
 
@@ -165,7 +165,7 @@ def _int_literal(node: SizedNode, otherwise: int) -> int:
 
 
 def _fixed(size: int) -> Range:
-    """As unsigned numbers: below zero is near the end."""
+    """Treat the bounds as unsigned numbers, so that negative ones wrap around."""
     return Range(size % (UNBOUNDED + 1), size % (UNBOUNDED + 1))
 
 

@@ -1,6 +1,7 @@
-"""Is it in there? Equality as the functions on lists see it: what cannot be compared is not equal, never an error.
+"""Membership tests for the list functions: values that cannot be compared are not equal, and never an error.
 
-Comparing each with each is what the language means; texts and numbers of one type are found by hash instead.
+By definition each element is compared with each other. Strings and numbers of one type are looked up by hash
+instead.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +11,7 @@ from devlet.cel.library.ranges import check_steps
 from devlet.cel.operators import contains, not_equal
 from devlet.cel.values import Value
 
-# Not float: NaN is not equal to itself, but Python finds it by identity.
+# Without float: NaN does not equal itself, but Python would find it by identity.
 _PLAIN: Final = frozenset((int, str, bytes, bool))
 
 
@@ -19,13 +20,13 @@ def is_equal(a: Value, b: Value) -> bool:
 
 
 def same_plain_type(values: Sequence[Value]) -> bool:
-    """Whether Python's own equality and hash are right for all of them."""
+    """Return whether Python's equality and hash are correct for all of the values."""
     kinds = set(map(type, values))
     return not kinds or (len(kinds) == 1 and kinds <= _PLAIN)
 
 
 def membership(values: Sequence[Value], questions: int) -> Callable[[Value], bool]:
-    """A function that tells whether something is in `values`; it will be asked so often."""
+    """Return a function that tests whether a value is in `values`; it will be called `questions` times."""
     if not same_plain_type(values):
         check_steps(len(values) * questions)
         return lambda item: contains(item, values)

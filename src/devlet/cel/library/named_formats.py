@@ -1,6 +1,6 @@
-"""What a text may look like, by name: `format.dns1123Label().validate(name)`.
+"""Named string formats: `format.dns1123Label().validate(name)`.
 
-`validate` is empty (`optional.none()`) if all is well; otherwise it has the messages, as an API server gives them.
+`validate` returns `optional.none()` for a valid string, otherwise the messages of an API server.
 """
 
 import math
@@ -29,7 +29,7 @@ _DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedFormat:
-    """Equal by name. `regex_size` is what the cost of a check depends on."""
+    """A format. Formats are equal by name. The cost of a check depends on `regex_size`."""
 
     cel_type: ClassVar[Type] = FORMAT_TYPE
 
@@ -45,7 +45,7 @@ class NamedFormat:
 
 
 def _prefix(rule: names.Rule) -> names.Rule:
-    """For a name that something is appended to: it may end in a dash. The byte before the dash is not looked at."""
+    """Return a rule for the prefix of a name: it may end in a dash, and the byte before the dash is not checked."""
 
     def errors(text: str) -> names.Errors:
         data = text.encode()
@@ -74,7 +74,7 @@ def _is_date(text: str) -> bool:
 
 
 def _is_datetime(text: str) -> bool:
-    """A second `t` and all that follows it is not looked at."""
+    """Check a date and time. A second `t` and everything after it are ignored."""
     parts = text.lower().split("t")
     if len(parts) < 2 or not _is_date(parts[0]):
         return False

@@ -1,6 +1,6 @@
-"""Values that may be missing: `optional.of(x)`, `a.?b`, `m[?k]`, `or`, `orValue`, and `first` and `last` of lists.
+"""Optional values: `optional.of(x)`, `a.?b`, `m[?k]`, `or`, `orValue`, and `first` and `last` of lists.
 
-`or` and `orValue` do not look at their argument if the optional has a value; who evaluates has to see to that.
+`or` and `orValue` must not evaluate their argument if the optional has a value; the evaluator ensures that.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,8 @@ def of_non_zero(value: Value) -> Optional:
 
 
 def is_zero(value: Value) -> bool:
-    """Null, false, 0, empty, and the year 1. Values of libraries and optionals have no zero."""
+    """Return whether the value is null, false, 0, empty, or the year 1. Library values and optionals have no zero
+    value."""
     if isinstance(value, Timestamp):
         return value.nanoseconds == operators.TIMESTAMP_MIN
     if isinstance(value, Duration):
@@ -39,7 +40,7 @@ def value_of(optional: Optional) -> Value:
 
 
 def either(optional: Value, other: Value) -> Value:
-    """`or`."""
+    """Implement `or`."""
     return other if isinstance(optional, Optional) and not optional.has_value else optional
 
 

@@ -1,6 +1,6 @@
-"""Sizes and costs: sums and products of ranges for estimates, and what a value counts for at run time.
+"""Sizes and costs: sums and products of ranges for estimates, and the sizes of values at run time.
 
-Estimates round up and saturate at UNBOUNDED; a size that nobody knows is 0 to UNBOUNDED, never an error.
+Estimates round up and saturate at UNBOUNDED. An unknown size is 0 to UNBOUNDED, never an error.
 """
 
 import math
@@ -14,12 +14,12 @@ from devlet.cel.values import CostExceeded, Value
 STRING_FACTOR: Final = 0.1
 REGEX_FACTOR: Final = 0.25
 LIST_COST: Final = 10
-"""For making a list."""
+"""The cost of creating a list."""
 
 ONE: Final = Range(1, 1)
 ANY_SIZE: Final = Range(0, UNBOUNDED)
 
-# Far beyond what any limit on cost allows: a call that would do more is not even begun.
+# Far above any limit on cost: a call that would need more is not started.
 MAX_STEPS: Final = 20_000_000
 
 
@@ -45,7 +45,7 @@ def size_of(node: SizedNode) -> Range:
 
 
 def scan(factor: float = STRING_FACTOR) -> Estimator:
-    """Of a global function that reads its first argument once."""
+    """Estimate a global function that reads its first argument once."""
 
     def estimate(target: SizedNode | None, args: Sequence[SizedNode]) -> CallEstimate:
         return CallEstimate(scaled(size_of(args[0]), factor))
@@ -54,7 +54,7 @@ def scan(factor: float = STRING_FACTOR) -> Estimator:
 
 
 def scan_cost(factor: float = STRING_FACTOR) -> CostOf:
-    """What `scan` estimates."""
+    """Return the actual cost for `scan`."""
     return lambda args, result: math.ceil(actual_size(args[0]) * factor)
 
 
@@ -63,7 +63,7 @@ def one(target: SizedNode | None, args: Sequence[SizedNode]) -> CallEstimate:
 
 
 def actual_size(value: Value) -> int:
-    """Code points, bytes, elements or entries; of addresses the bytes they need; of everything else one."""
+    """Return the size in code points, bytes, elements or entries; for addresses in bytes; 1 for all other values."""
     if isinstance(value, str | bytes | list | tuple | dict):
         return len(value)
     size: Callable[[], int] | None = getattr(value, "cel_size", None)
@@ -71,7 +71,7 @@ def actual_size(value: Value) -> int:
 
 
 def traversal_cost(value: Value) -> int:
-    """Of looking at all of it; texts that are short cost nothing. Raises CostExceeded."""
+    """Return the cost of reading the whole value; short strings are free. Raises CostExceeded."""
     check_weight(value)
     return _traversal_cost(value)
 
@@ -89,6 +89,6 @@ def _traversal_cost(value: Value) -> int:
 
 
 def check_steps(steps: int) -> None:
-    """The reference would begin, and find out about the cost when it is done."""
+    """Check the number of steps in advance. The reference would start, and detect the cost only at the end."""
     if steps > MAX_STEPS:
         raise CostExceeded("operation cancelled: actual cost limit exceeded")

@@ -1,7 +1,7 @@
-"""Regular expressions: `matches` of the language itself and Kubernetes' `find` and `findAll`, on RE2.
+"""Regular expressions: the language's `matches` and Kubernetes' `find` and `findAll`, on RE2.
 
-RE2 takes time linear in the text, whatever the pattern; that is why nothing else will do. Patterns match anywhere in
-the text unless they say `^` or `$`. Errors are worded as the reference's library words them, which is another one.
+RE2 takes time linear in the text for every pattern, which is why no other engine is used. Patterns match anywhere in
+the text unless they contain `^` or `$`. Error texts are those of the library that the reference uses.
 """
 
 import re
@@ -46,10 +46,10 @@ _MESSAGES: Final = {
 }
 
 
-# A pattern may look at the whole rest of the text for each match that it finds.
+# For each match it finds, a pattern may look at the whole rest of the text.
 _BYTES_PER_STEP: Final = 16
 
-# The reference knows no single bytes. What stands between \Q and \E is no escape.
+# The reference does not support single bytes. Text between \Q and \E contains no escapes.
 _escapes = re.compile(r"\\Q.*?(?:\\E|\Z)|\\(.)", re.DOTALL).finditer
 
 
@@ -61,21 +61,21 @@ MAX_MEMORY: Final = 1 << 20  # bytes
 _REFUSED_WORK: Final = 16_384  # as much as the largest pattern
 _CLASS_WORK: Final = 128
 
-_OVER_MEMORY: Final = "pattern too large"  # RE2's words
+_OVER_MEMORY: Final = "pattern too large"  # RE2's error text
 
 _SHORT: Final = 64
-_DEEPEST: Final = 1000  # groups inside of each other
+_DEEPEST: Final = 1000  # nested groups
 _KNOWN_MAX: Final = 1024
 
 
 class PatternTooLarge(CelError):
-    """A pattern that would take too long to compile, whether it is valid or not."""
+    """A pattern that would take too long to compile, whether or not it is valid."""
 
 
 class Pattern:
-    """A compiled pattern. Positions are those of the UTF-8 text, so a long text is encoded once.
+    """A compiled pattern. Positions refer to the UTF-8 text, so a long text is encoded once.
 
-    Answers for short texts are remembered: thousands of devices have a few models between them.
+    Results for short texts are cached: thousands of devices have only a few models.
     """
 
     __slots__ = ("_known", "_search", "text", "work")
@@ -108,12 +108,12 @@ class Pattern:
         return found
 
     def find(self, text: str) -> str:
-        """The first match, empty if there is none."""
+        """Return the first match; empty if there is none."""
         match = self._search(_encoded(text))
         return str(match[0].decode(errors="replace")) if match else ""
 
     def find_all(self, text: str, limit: int = -1) -> list[str]:
-        """Matches that do not overlap; an empty one right behind another does not count."""
+        """Return the matches, which do not overlap; an empty match directly after another does not count."""
         source = _encoded(text)
         found: list[str] = []
         position, last_end = 0, -1
@@ -140,7 +140,7 @@ def _classes(pattern: str) -> int:
 
 
 def _depth(pattern: str) -> int:
-    """How deep groups are nested, at most: brackets in classes and escapes are counted with them."""
+    """Return an upper bound of the nesting of groups: parentheses in classes and escapes are also counted."""
     deepest = depth = 0
     for character in pattern if pattern.count("(") > _DEEPEST else "":
         depth += (character == "(") - (character == ")")

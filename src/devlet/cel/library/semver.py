@@ -1,6 +1,6 @@
 """Semantic versions: `device.attributes["x"].driverVersion.isLessThan(semver("2.0.0"))`.
 
-With `true` as second argument `semver` also takes what is nearly one: `v1.0`, `01.2`.
+With `true` as second argument `semver` also accepts incomplete versions: `v1.0`, `01.2`.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ def _is_semver(text: str, normalize: bool = False) -> bool:
 
 
 def _int64(number: int) -> int:
-    """The reference turns an unsigned number into a signed one without asking whether it fits."""
+    """Convert an unsigned number to a signed one. The reference does not check whether it fits."""
     return number if number < 2**63 else number - 2**64
 
 
@@ -65,4 +65,4 @@ VERSION_0: Final = Library(
     LIBRARY.name,
     tuple(Function(f.name, tuple(o for o in f.overloads if BOOL not in o.params)) for f in LIBRARY.functions),
 )
-"""Without the second argument: what selectors of devices had before all others."""
+"""Without the second argument: device selectors had it before all other expressions."""

@@ -1,7 +1,7 @@
 """The language itself: operators, `size`, `in`, `contains`, `startsWith`, `endsWith`, `matches`, conversions, times.
 
-`_&&_`, `_||_`, `_?_:_` and `@not_strictly_false` are here for their signatures; who evaluates an expression has to do
-them itself, because they do not need all of their arguments.
+`_&&_`, `_||_`, `_?_:_` and `@not_strictly_false` are here for their signatures only. The evaluator implements them,
+because they do not need all of their arguments.
 """
 
 from collections.abc import Callable, Sequence
@@ -60,7 +60,7 @@ def _value_size(value: Value) -> int:
 
 
 def _smaller(target: SizedNode | None, args: Sequence[SizedNode]) -> CallEstimate:
-    """Of comparing: the smaller one decides."""
+    """Estimate a comparison: the smaller operand decides."""
     most = min(size_of(args[0]).max, size_of(args[1]).max)
     return CallEstimate(scaled(Range(min(1, most), most), STRING_FACTOR))
 
@@ -77,7 +77,7 @@ _LIBRARY_TYPES: Final = {
     "kubernetes.URL": 1,
     "kubernetes.NamedFormat": 64,
 }
-"""Types of libraries, and the most that comparing two of them has to look at."""
+"""Types of libraries, and the maximum size for comparing two of their values."""
 
 
 def _estimate_equals(target: SizedNode | None, args: Sequence[SizedNode]) -> CallEstimate:
@@ -118,7 +118,7 @@ def _affix(target: SizedNode | None, args: Sequence[SizedNode]) -> CallEstimate:
 
 
 def _affix_cost(args: Sequence[Value], result: Value) -> int:
-    """Counts the text, although the estimate counts the prefix: so does the reference."""
+    """Count the text, although the estimate counts the prefix, as in the reference."""
     return _string_cost(actual_size(args[0]))
 
 
@@ -156,7 +156,7 @@ def _one(
 
 
 def _arithmetic(name: str, word: str, call: Callable[..., Value], *signatures: tuple[Type, ...]) -> Function:
-    """A signature has its result last."""
+    """Declare an arithmetic operator. The last type of a signature is the result."""
     overloads = (Overload(f"{word}_{_suffix(s[:-1])}", s[:-1], s[-1], call) for s in signatures)
     return Function(name, tuple(overloads), dispatch=call)
 
@@ -198,7 +198,8 @@ def _addition() -> Function:
 
 
 def _comparison(name: str, word: str, call: Callable[[Value, Value], bool]) -> Function:
-    """Numbers of different types can be compared, too (the checker leaves those out if a release has not got them)."""
+    """Declare a comparison, including numbers of different types. (The checker leaves these out for releases that lack
+    them.)"""
 
     def overload(left: Type, right: Type) -> Overload:
         text = left in (STRING, BYTES)

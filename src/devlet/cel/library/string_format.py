@@ -1,7 +1,7 @@
-"""`"%s has %.2f".format(["x", 1.5])`: text with places for values.
+"""`"%s has %.2f".format(["x", 1.5])`: insert values into a string.
 
-Numbers are printed with thousands separators, and `%e` as `1.052033×10⁰³` with its precision taken for a width: this is
-what the version of the library does that Kubernetes uses, not what its documentation says.
+Numbers are printed with thousands separators, and `%e` as `1.052033×10⁰³` with its precision treated as a width. This
+is the behaviour of the library version that Kubernetes uses, which differs from its documentation.
 """
 
 import math
@@ -27,7 +27,8 @@ Formatter = Callable[[Value], str]
 
 
 def format_text(text: str, args: Sequence[Value]) -> str:
-    """Raises CelError on the first clause that cannot be done. More arguments than clauses are fine at run time."""
+    """Format the values. Raises CelError for the first invalid clause. At run time there may be more arguments than
+    clauses."""
     pieces = []
     position = used = length = 0
     while (found := text.find("%", position)) >= 0:
@@ -98,7 +99,7 @@ def _formatter(letter: str, precision: int | None) -> Formatter | None:
 
 
 def _string(value: Value) -> str:
-    """`%s`."""
+    """Format a value for `%s`."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_member, value))}]"
     if isinstance(value, dict):
@@ -128,7 +129,7 @@ def _map(value: dict[Value, Value]) -> str:
 
 
 def _member(value: Value) -> str:
-    """Inside of lists and maps, texts are quoted and doubles have six digits."""
+    """Format an element of a list or map, where strings are quoted and doubles have six digits."""
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, bytes):

@@ -37,7 +37,7 @@ from devlet.cel.types import DYN, INT, STRING, Type, list_of
 from devlet.cel.values import CelError, Value
 
 _TWICE: Final = 2 * STRING_FACTOR
-# What Unicode calls white space; Python's strip() also takes the four information separators.
+# Unicode white space; Python's strip() would also remove the four information separators.
 _SPACES: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _UPPER: Final = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
@@ -73,7 +73,7 @@ def index_of(text: str, part: str, start: int = 0) -> int:
 
 
 def last_index_of(text: str, part: str, start: int | None = None) -> int:
-    """The last place that is not behind `start`."""
+    """Return the last index that is not after `start`."""
     if not part:
         return len(text) if start is None else start
     if start is None:
@@ -98,7 +98,7 @@ def replace(text: str, old: str, new: str, count: int = -1) -> str:
 
 
 def split(text: str, separator: str, count: int = -1) -> list[str]:
-    """An empty separator splits into code points."""
+    """Split the text. An empty separator splits it into code points."""
     if count == 0:
         return []
     if separator:
@@ -171,7 +171,7 @@ def _estimate_replace(target: SizedNode | None, args: Sequence[SizedNode]) -> Ca
 
 
 def _replacements(size: int, old: int, changes_nothing: bool) -> tuple[int, int]:
-    """How many there are, and how much of the text is still there, in the extreme case."""
+    """Return how many replacements there are, and how much of the text remains, in the extreme case."""
     if old == 0:
         return min(size + 1, UNBOUNDED), size
     if changes_nothing:
@@ -201,7 +201,7 @@ def _estimate_join(target: SizedNode | None, args: Sequence[SizedNode]) -> CallE
 
 
 def _estimate_quote(target: SizedNode | None, args: Sequence[SizedNode]) -> CallEstimate:
-    """The reference's sum wraps around if the size is unknown."""
+    """Estimate the cost. The reference's sum wraps around if the size is unknown."""
     size = size_of(args[0])
     result = Range(size.min + 2 & UNBOUNDED, size.max * 2 + 2 & UNBOUNDED)
     return CallEstimate(scaled(size, STRING_FACTOR), result)

@@ -1,6 +1,6 @@
-"""Durations and timestamps: their texts, and what can be asked of them (`getHours()`, `getFullYear("Europe/Berlin")`).
+"""Durations and timestamps: parsing, formatting, and their methods (`getHours()`, `getFullYear("Europe/Berlin")`).
 
-Zones by name come from the system's zone database (the only thing that this package reads); offsets such as `+02:00`
+Named time zones come from the system's zone database, the only files that this package reads; offsets such as `+02:00`
 need none. Months, days of the year and `getDayOfMonth` count from 0, `getDate` counts from 1, Sunday is day 0.
 """
 
@@ -24,7 +24,7 @@ _UNITS: Final = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, 
 _UNITS_OF_TIME: Final = {**_UNITS, "m": 60 * _SECOND, "h": 3600 * _SECOND}
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 
-# Two days inside of what Python can hold: far enough for every zone, and no zone changes there.
+# Two days inside Python's limits: enough for every zone offset, and no zone changes there.
 _FIRST: Final = TIMESTAMP_MIN // _SECOND + 2 * _DAY
 _LAST: Final = TIMESTAMP_MAX // _SECOND - 2 * _DAY
 
@@ -40,7 +40,7 @@ _number = re.compile(r"[+-]?[0-9]+").fullmatch
 
 
 def parse_duration(text: str) -> Duration | None:
-    """`1h30m`, `-1.5s`, `0`; None if it is no duration, or too long a one."""
+    """Parse `1h30m`, `-1.5s` or `0`; None if it is not a duration, or too long."""
     negative, rest = text.startswith("-"), text[1:] if text[:1] in ("-", "+") else text
     if rest == "0":
         return Duration(0)
@@ -69,12 +69,12 @@ def _duration(nanoseconds: int) -> Duration | None:
 
 
 def duration_text(value: Duration) -> str:
-    """In seconds: `5400s`, `0.000001s`."""
+    """Format a duration in seconds: `5400s`, `0.000001s`."""
     return plain_double_text(_in_units(value, _SECOND)) + "s"
 
 
 def parse_timestamp(text: str) -> Timestamp | None:
-    """RFC 3339, a little more liberal than the standard; None if it is no time. Raises if out of range."""
+    """Parse RFC 3339, slightly more liberally than the standard; None if it is not a time. Raises if out of range."""
     match = _rfc3339(text)
     if not match:
         return None
@@ -96,20 +96,20 @@ def _offset(sign: str | None, hours: int, minutes: int) -> int | None:
 
 def _is_date(year: int, month: int, day: int) -> bool:
     try:
-        date(year or 2000, month, day)  # the year 0 is a leap year, too
+        date(year or 2000, month, day)  # the year 0 is also a leap year
     except ValueError:
         return False
     return True
 
 
 def _days(year: int, month: int, day: int) -> int:
-    """Since 1970. Python has no year 0, but years repeat after 400."""
+    """Return the days since 1970. Python has no year 0, but the calendar repeats after 400 years."""
     same = 2000 + year % 400
     return date(same, month, day).toordinal() - _EPOCH + (year - same) // 400 * 146097
 
 
 def timestamp_text(value: Timestamp) -> str:
-    """RFC 3339 with as many digits of the fraction as needed, in the zone that it was written in."""
+    """Format as RFC 3339 with as many fraction digits as needed, in the zone in which the timestamp was written."""
     moment = _moment(value, value.offset)
     fraction = f".{moment.nanosecond:09d}".rstrip("0").rstrip(".")
     day = f"{moment.year:04d}-{moment.month:02d}-{moment.day:02d}"
@@ -127,7 +127,7 @@ def _zone_text(offset: int) -> str:
 
 
 class _Moment(NamedTuple):
-    """A time as a clock and a calendar on a wall show it."""
+    """A time as a clock and a calendar in its zone show it."""
 
     year: int
     month: int
@@ -159,7 +159,7 @@ def _moment(value: Timestamp, offset: int) -> _Moment:
 
 
 def _zone_offset(value: Timestamp, zone: str) -> int:
-    """Seconds east of UTC at that time."""
+    """Return the offset in seconds east of UTC at that time."""
     if ":" in zone:
         return _fixed_offset(zone)
     seconds = min(max(value.nanoseconds // _SECOND, _FIRST), _LAST)
@@ -194,7 +194,8 @@ def _zone(name: str) -> tzinfo:
 
 
 def _in_units(value: Duration, unit: int) -> float:
-    """Rounded as the reference does: close to the next hour is the next hour, if the duration is long."""
+    """Convert and round as the reference does: for long durations, a value close to the next hour becomes the next
+    hour."""
     whole, rest = divmod(abs(value.nanoseconds), unit)
     units = float(whole) + float(rest) / unit
     return -units if value.nanoseconds < 0 else units

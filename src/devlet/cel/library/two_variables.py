@@ -1,6 +1,7 @@
-"""What the macros `transformMap` and `transformMapEntry` are made of: putting entries into the map that they build.
+"""Functions behind the macros `transformMap` and `transformMapEntry`: they insert entries into the map under
+construction.
 
-The map grows in place, or building it would take quadratic time. That is safe because nobody else can see it: names
+The map grows in place, because otherwise building it would take quadratic time. That is invisible to the user: names
 with an `@` cannot be written, and the first insertion makes a copy.
 """
 

@@ -1,7 +1,7 @@
 """URLs and their parts: `url("https://example.com:80/a?b=c").getHost()`.
 
-`url()` wants an absolute URL or an absolute path; what `Url` can hold besides (a fragment) is only compared.
-Texts are read byte by byte: `%ff` is one byte, and shown as U+FFFD where it is not UTF-8.
+`url()` requires an absolute URL or an absolute path. The other parts that `Url` can hold (a fragment) only matter for
+comparisons. Strings are processed as bytes: `%ff` is one byte, and printed as U+FFFD where it is not UTF-8.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ _DIGITS = frozenset("0123456789")
 _UNRESERVED = _LETTERS | _DIGITS | set("-_.~")
 _HEX = frozenset("0123456789abcdefABCDEF")
 
-# What may stand unescaped in each part.
+# Characters allowed unescaped in each part.
 _IN_PATH = _UNRESERVED | set("$&+,/:;=@")
 _IN_HOST = _UNRESERVED | set("!$&'()*+,;=:[]<>\"")
 _IN_USER = _UNRESERVED | set("$&+,;=")
@@ -36,7 +36,7 @@ _MAX_QUERY_PARAMETERS = 10_000
 
 
 class BadUrl(ValueError):
-    """The text is not a URL. Says so in the words of the reference."""
+    """The string is not a URL. The text is the reference's."""
 
 
 # Escapes
@@ -48,7 +48,7 @@ def _escape(text: str, allowed: frozenset[str]) -> str:
 
 
 def _unescape(text: str, *, plus: bool = False) -> str:
-    """Bytes that are not UTF-8 become lone surrogates."""
+    """Decode escapes. Bytes that are not UTF-8 become lone surrogates."""
     _check_escapes(text)
     if plus:
         text = text.replace("+", " ")
@@ -58,13 +58,14 @@ def _unescape(text: str, *, plus: bool = False) -> str:
 
 
 def _check_escapes(text: str, zone: bool | None = None) -> None:
-    """In a host only what is not ASCII may be escaped, and in a zone what could stand there as it is."""
+    """Check escapes. In a host only non-ASCII bytes may be escaped, in a zone only characters that are allowed there
+    unescaped."""
     i = 0
     while i < len(text):
         if text[i] == "%":
             escape = text[i : i + 3]
             if len(escape) < 3 or not _HEX.issuperset(escape[1:]) or not _may_escape(escape, zone):
-                # Go cuts after three bytes, also in the middle of a letter.
+                # Go cuts after three bytes, even in the middle of a character.
                 cut = text[i:].encode()[:3].decode(errors="surrogateescape")
                 raise BadUrl(f"invalid URL escape {_quoted_bytes(cut)}")
             i += 3
@@ -92,12 +93,12 @@ def _unescape_host(text: str, *, zone: bool = False) -> str:
     return _unescape(text)
 
 
-# Reading
+# Parsing
 
 
 @dataclass(frozen=True)
 class Url:
-    """The parts as they are meant (`path`) and, where it makes a difference, as they were written (`raw_path`)."""
+    """The parts in decoded form (`path`) and, where it differs, as they were written (`raw_path`)."""
 
     cel_type: ClassVar[Type] = URL_TYPE
 
@@ -164,7 +165,7 @@ def _valid_encoded(text: str, allowed: frozenset[str]) -> bool:
 
 
 def parse_request_uri(text: str) -> Url:
-    """An absolute URL or path, and no fragment: `#` belongs to what it stands in."""
+    """Parse an absolute URL or path. There is no fragment: `#` belongs to the part that it is in."""
     try:
         return _read(text, via_request=True)
     except BadUrl as e:
@@ -172,7 +173,7 @@ def parse_request_uri(text: str) -> Url:
 
 
 def parse(text: str) -> Url:
-    """Any URL, with its fragment."""
+    """Parse any URL, with its fragment."""
     before, _, fragment = text.partition("#")
     try:
         found = _read(before, via_request=False)
@@ -250,7 +251,7 @@ def _read_host(scheme: str, host: str) -> str:
     if opening == 0:
         return _read_literal(host)
     if ":" in host:
-        # Only browsers' schemes are strict about a second colon.
+        # Only the schemes of browsers are strict about a second colon.
         last = host.index(":") if scheme in ("http", "https") else host.rindex(":")
         _check_port(host[last:])
     return _unescape_host(host)
@@ -314,7 +315,7 @@ def _split_host(host: str) -> tuple[str, str]:
 
 
 def _query(url: Url) -> dict[str, list[str]]:
-    """Parameters that cannot be read are left out."""
+    """Parse the query. Invalid parameters are left out."""
     found: dict[str, list[str]] = {}
     if url.query.count("&") >= _MAX_QUERY_PARAMETERS:
         return found

@@ -1,1 +1,1 @@
-"""What follows from claims: their nodes, their overlaps, and how a template becomes a claim."""
+"""Claims: the nodes where they can be used, overlapping allocations, and creation from a template."""

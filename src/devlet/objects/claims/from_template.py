@@ -1,7 +1,7 @@
-"""The claim that is made from a template for one entry of a pod, as the claim controller makes it.
+"""Create the claim for an entry of a pod from a template, as the claim controller does.
 
-Pure, and the template stays as it is: it is shared with everyone who watches. The claim is born with the finalizer that
-protects an allocation, so that whoever allocates it needs one write and not two.
+Pure: the template is shared with its watchers and is not modified. The claim is created with the finalizer that
+protects an allocation, so that the scheduler needs one write instead of two.
 """
 
 from typing import Final
@@ -22,22 +22,24 @@ __all__ = [
 
 DELETE_PROTECTION: Final = "resource.kubernetes.io/delete-protection"
 ENTRY_ANNOTATION: Final = "resource.kubernetes.io/pod-claim-name"
-EXTENDED_ANNOTATION: Final = "resource.kubernetes.io/extended-resource-claim"  # made from no template
+# on claims made for extended resources, without a template
+EXTENDED_ANNOTATION: Final = "resource.kubernetes.io/extended-resource-claim"
 _NAME_MAX = 57  # a hyphen and 5 random characters make 63
 
 
 def generate_name(pod_name: str, entry_name: str) -> str:
-    """Where it would get too long both names are cut, in proportion, and no hyphen ends it."""
+    """Return the name prefix. If it would get too long both names are cut in proportion, and the result does not end in
+    a hyphen."""
     whole = f"{pod_name}-{entry_name}-"
     if len(whole) <= _NAME_MAX:
         return whole
     pod_part, entry_part = (name[: len(name) * _NAME_MAX // len(whole)] for name in (pod_name, entry_name))
-    return f"{pod_part.rstrip('.')}-{entry_part}"  # no name may have a hyphen after a dot
+    return f"{pod_part.rstrip('.')}-{entry_part}"  # a dot followed by a hyphen is not valid in a name
 
 
 def claim_from_template(template: Document, pod: Pod, entry_name: str) -> Document:
-    """Its name is left to the API. A pod in a file may have no UID; its claim has no owner then. The keys are in the
-    order in which the API writes them."""
+    """Return the claim. The API server generates its name. A pod in a file may have no UID; then the claim has no
+    owner. The keys are in the order in which the API writes them."""
     wanted = template["spec"].get("metadata") or {}
     metadata: Document = {
         "generateName": generate_name(pod.metadata.name, entry_name),
@@ -59,8 +61,8 @@ def claim_from_template(template: Document, pod: Pod, entry_name: str) -> Docume
 
 
 def is_generated_for(claim: ObjectMeta, pod: Pod, entry_name: str) -> bool:
-    """Whether a claim, by its metadata, was made for this entry of the pod. The annotation says so; Kubernetes up to
-    1.27 did not set it, and gave the claim the names of both."""
+    """Return whether a claim, judging by its metadata, was generated for this entry of the pod. The annotation says so;
+    Kubernetes up to 1.27 did not set it, and built the claim's name from the two names."""
     owner = claim.controller
     if owner is None or (owner.api_version, owner.kind, owner.uid) != ("v1", "Pod", pod.uid):
         return False

@@ -1,1 +1,1 @@
-"""The defaults of each kind. `objects.kind_rules` says which kind gets which of them."""
+"""The defaults of each kind. `objects.kind_rules` assigns them to kinds."""

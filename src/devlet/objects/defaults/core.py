@@ -1,6 +1,6 @@
-"""Defaults of the core kinds, and of storage and priority classes. Each function changes the document that it gets.
+"""Defaults of the core kinds, and of storage and priority classes. Each function modifies its argument.
 
-`kind_rules` says which kind gets which defaults.
+`kind_rules` assigns the defaults to kinds.
 """
 
 import base64
@@ -51,7 +51,7 @@ def default_node(node: Document) -> None:
 
 
 def default_namespace(namespace: Document, now: datetime, old: Document | None) -> None:
-    """Finalizers only at the start: later their absence means that the content is gone."""
+    """Set the finalizers, only on create: later a missing finalizer means that the content is gone."""
     metadata = ensure(namespace, "metadata")
     if name := metadata.get("name"):
         ensure(metadata, "labels")[NAMESPACE_LABEL] = name
@@ -62,7 +62,7 @@ def default_namespace(namespace: Document, now: datetime, old: Document | None) 
 
 
 def default_secret(secret: Document) -> None:
-    """`stringData` can only be written: it is merged into `data`, over what is there."""
+    """Merge `stringData`, which is write-only, into `data`. It overrides existing values."""
     fill_empty(secret, "type", "Opaque")
     texts = mapping(secret, "stringData")
     if texts is not None and all(isinstance(text, str) for text in texts.values()):
@@ -75,7 +75,7 @@ def _base64(text: str) -> str:
 
 
 def default_event(event: Document) -> None:
-    """No values, but the keys that a core event always has."""
+    """Add the keys that a core event always has, without values."""
     for key in ("metadata", "involvedObject", "source"):
         ensure(event, key)
     for key in ("firstTimestamp", "lastTimestamp", "eventTime"):

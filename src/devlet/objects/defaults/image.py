@@ -1,6 +1,6 @@
-"""When an image is pulled if the pod does not say.
+"""The default image pull policy.
 
-The tag alone decides: one that is missing means `latest`, which is looked up again each time; a digest never changes.
+Only the tag matters. A missing tag means `latest`, which is always pulled; an image with a digest never changes.
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ __all__ = ["pull_policy"]
 
 
 def pull_policy(image: Any) -> str:
-    """Always or IfNotPresent. The colon of a registry's port is not that of a tag."""
+    """Return Always or IfNotPresent. The colon before a registry's port does not start a tag."""
     if not isinstance(image, str) or not image:
         return "IfNotPresent"
     name, _, digest = image.partition("@")

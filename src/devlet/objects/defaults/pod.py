@@ -1,7 +1,7 @@
 """Defaults of a pod: its spec, containers, probes and the first status.
 
-The service account and its volume, and the priority of a named or global PriorityClass, need other objects:
-whoever admits the pod sets them, before these defaults. All functions change the document they are given.
+The service account and its volume, and the priority of a named or global PriorityClass, depend on other objects.
+Admission sets them before these defaults apply. All functions modify the document that they are given.
 """
 
 from devlet.objects.defaults.image import pull_policy
@@ -32,7 +32,7 @@ def _default_spec(spec: Document) -> None:
     for key in ("containers", "initContainers", "ephemeralContainers"):
         for container in mappings(spec, key):
             _default_container(container)
-            # Ephemeral containers cannot ask for resources, nor have ports.
+            # Ephemeral containers can have neither resources nor ports.
             if key != "ephemeralContainers":
                 _default_requests(container)
                 _default_ports(container, host_network=spec.get("hostNetwork") is True)
@@ -55,7 +55,7 @@ def _default_members(spec: Document) -> None:
 
 
 def _mirror_service_account(spec: Document) -> None:
-    """`serviceAccount` is the old name; both are kept, and the new one decides."""
+    """Keep `serviceAccount`, the old name of the field, equal to the new one. The new one wins."""
     if name := spec.get("serviceAccountName") or spec.get("serviceAccount"):
         spec["serviceAccountName"] = spec["serviceAccount"] = name
 
@@ -99,7 +99,7 @@ def _default_http(handler: Document) -> None:
 
 
 def _default_requests(container: Document) -> None:
-    """What has a limit and no request asks for its limit; this holds for extended resources too."""
+    """Set missing requests to the limits. This includes extended resources."""
     resources = mapping(container, "resources") or {}
     if (limits := mapping(resources, "limits")) is not None:
         requests = ensure(resources, "requests")
@@ -114,7 +114,7 @@ def _default_ports(container: Document, *, host_network: bool) -> None:
 
 
 def _default_tolerations(spec: Document) -> None:
-    """A pod stays for a while on a node that went away, unless it says otherwise."""
+    """Let a pod stay for some time on a node that is unreachable or not ready, unless the pod says otherwise."""
     missing = [key for key in _TOLERATED if not _tolerates(spec, key)]
     if missing and isinstance(spec.get("tolerations") or [], list):
         spec["tolerations"] = [*(spec.get("tolerations") or []), *map(_toleration, missing)]

@@ -1,7 +1,7 @@
 """Defaults of resource.k8s.io: claims, templates, slices, taint rules and pool status requests.
 
-A request with `firstAvailable` only gets defaults in its subrequests, never an `exactly` of its own.
-All functions change the storage document they are given.
+In a request with `firstAvailable` only the subrequests get defaults; no `exactly` is added. All functions modify the
+storage document that they are given.
 """
 
 from datetime import datetime
@@ -55,8 +55,8 @@ def _default_tolerations(parent: Document) -> None:
         fill_empty(toleration, "operator", "Equal")
 
 
-# A mapping's allocationMultiplier that is not set means 1. Unlike the reference we do not fill that in: drivers take a
-# value that they did not send for a field that was dropped, and complain.
+# An unset allocationMultiplier of a mapping means 1. Unlike the reference we do not fill it in: a driver would take a
+# value that it did not send for a dropped field, and complain.
 def default_slice(slice_: Document, now: datetime) -> None:
     for device in mappings(ensure(slice_, "spec"), "devices"):
         if "taints" in device:
@@ -65,7 +65,8 @@ def default_slice(slice_: Document, now: datetime) -> None:
 
 
 def default_taint_rule(rule: Document, now: datetime, old: Document | None) -> None:
-    """Another effect is another taint: it counts from now, unless the writer says since when."""
+    """Set the time of the taint. A changed effect counts as a new taint, whose time is now unless the writer sets
+    one."""
     if (taint := mapping(ensure(rule, "spec"), "taint")) is None:
         return
     before = mapping(mapping(old or {}, "spec") or {}, "taint")

@@ -1,6 +1,6 @@
 """Defaults of a pod's volumes.
 
-A volume without any source is an empty directory. All functions change the document they are given.
+A volume without a source is an empty directory. All functions modify the document that they are given.
 """
 
 from devlet.objects.defaults.image import pull_policy
@@ -12,7 +12,7 @@ __all__ = ["default_field_selectors", "default_volume"]
 FILE_MODE = 0o644
 TOKEN_SECONDS = 3600
 
-# By source: fields for which empty means "not set", and fields that are absent when they are not set.
+# By source: fields for which empty means "not set", and fields that are absent when not set.
 _WHEN_EMPTY: dict[str, dict[str, str]] = {
     "iscsi": {"iscsiInterface": "default"},
     "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
@@ -54,7 +54,7 @@ def _default_nested(volume: Document) -> None:
 
 
 def default_field_selectors(parent: Document, key: str) -> None:
-    """The selectors `fieldRef` and `resourceFieldRef` in each object of a list."""
+    """Set defaults of the selectors `fieldRef` and `resourceFieldRef` in each object of a list."""
     for item in mappings(parent, key):
         if (field := mapping(item, "fieldRef")) is not None:
             fill_empty(field, "apiVersion", "v1")

@@ -1,4 +1,4 @@
-"""The ways to change an object: JSON patch, merge patch, strategic merge patch and server-side apply.
+"""Ways to change an object: JSON patch, merge patch, strategic merge patch and server-side apply.
 
-Pure functions on documents. None changes what it is given; a result may share unchanged parts with its input.
+Pure functions on documents. They do not modify their arguments; a result may share unchanged parts with them.
 """

@@ -1,11 +1,13 @@
-"""Server-side apply: a client states all fields it wants, and the server knows from last time what it no longer wants.
+"""Server-side apply: a client states all fields that it wants, and the server knows from last time what the client no
+longer wants.
 
-    live ∪ configuration, minus what this manager alone applied before and leaves out now, is the new object;
-    where that changes a field which somebody else manages, it is a conflict, or with `force` a take-over.
+The new object is the live object merged with the configuration, minus the fields that only this manager applied before
+and leaves out now. If that changes a field of another manager, it is a conflict; with `force` this manager takes the
+field over.
 
-Equal values never conflict: the field is then shared. A null in a configuration is the same as no field, and so
-is an empty list whose elements are managed one by one: it does not remove the elements of others.
-Management is recorded by path and not converted between API versions.
+Equal values never conflict: the managers then share the field. A null in a configuration is the same as an absent
+field. So is an empty list whose elements are managed individually: it does not remove the elements of other managers.
+Ownership is recorded by path and not converted between API versions.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,12 +31,12 @@ _BEFORE_FIRST_APPLY = "before-first-apply"
 _OBJECTS = (Division.STRUCT, Division.MAP, Division.UNTYPED)
 _LISTS = (Division.KEYED, Division.SET)
 
-# What names the object is never pruned, whoever managed its neighbours.
+# The fields that identify the object are never pruned, whatever else changes.
 _NAMES = FieldSet({"f:apiVersion": {}, "f:kind": {}, "f:metadata": {}})
 
 
 class Applied(Struct, frozen=True):
-    """`document` includes the new managedFields; if nothing `changed`, it is the live one."""
+    """The result. `document` includes the new managedFields; if nothing `changed`, it is the live object."""
 
     document: Document
     changed: bool
@@ -51,10 +53,12 @@ def apply(
     now: str,
     reset: FieldSet | None = None,
 ) -> Applied:
-    """The object after the manager's configuration is applied to it, or a Conflict that names managers and fields.
+    """Return the object after the manager's configuration is applied to it. Raises Conflict, which names managers and
+    fields.
 
-    `live` is in the same version as `config`. The configuration's resourceVersion and uid, if any, are in the
-    result: it is for the caller to compare them. `reset` names what this endpoint keeps as stored."""
+    `live` is in the same version as `config`. The configuration's resourceVersion and uid, if any, are kept in the
+    result for the caller to compare. `reset` names the fields that this endpoint keeps as stored.
+    """
     message = _check_object(config, api_version)
     topology = of(message)
     reset = managed_fields.reset_fields(subresource) if reset is None else reset
@@ -73,7 +77,7 @@ def apply(
 
 
 def _settled(others: list[Entry], before: Entry | None, own: Entry, found: Comparison, now: str) -> list[Entry]:
-    """All entries afterwards. What changed is no longer the others'; without `force` there is nothing of it."""
+    """Return all entries after the write. Other managers lose the changed fields, which only happens with `force`."""
     left = [managed_fields.deprived(entry, found) for entry in others]
     if before is not None and (before.fields, before.api_version) == (own.fields, own.api_version):
         now = before.time
@@ -92,7 +96,7 @@ def _finished(live: Document | None, merged: Document, entries: list[Entry]) -> 
 
 
 def _entries(live: Document | None, message: Message | None, api_version: str, now: str) -> list[Entry]:
-    """If nobody is known to manage the object, all that is there belongs to an update of the past."""
+    """Return the entries. If an object has none, all of its fields count as an earlier update."""
     entries = managed_fields.stored(live)
     if live is None or entries:
         return entries
@@ -150,7 +154,7 @@ def _check_object(config: Any, api_version: str) -> Message | None:
 
 
 def _checked(topology: Topology, value: Any, path: str) -> Any:
-    """The configuration, if it fits the kind, without what says nothing: nulls, and merged lists without elements."""
+    """Return the configuration, if it fits the kind, without nulls and without merged lists that are empty."""
     if topology.division in _OBJECTS and isinstance(value, dict):
         fields = ((k, _checked_field(topology, k, v, path)) for k, v in value.items() if v is not None)
         return {k: v for k, v in fields if v is not None}
@@ -200,10 +204,10 @@ def _merged_field(topology: Topology, name: str, live: dict[str, Any], value: An
 
 
 def _merged_list(topology: Topology, live: list[Any], config: list[Any]) -> list[Any]:
-    """Elements of the configuration in its order; the others stay where they are among those."""
+    """Merge two lists: elements of the configuration in its order, with the others kept at their place among them."""
     wanted = {topology.name(item): item for item in config}
     names = [topology.name(item) for item in live]
-    present = dict(zip(reversed(names), reversed(live), strict=True))  # the first of a name counts
+    present = dict(zip(reversed(names), reversed(live), strict=True))  # the first element with a name counts
     pending = iter(wanted.items())
     placed: set[str | None] = set()
     result = []
@@ -226,7 +230,7 @@ def _pruned(topology: Topology, merged: Document, last: FieldSet, entries: Itera
 
 
 def _remove(topology: Topology, value: Any, doomed: Tree) -> Any:
-    """The value without the members of the tree."""
+    """Return the value without the fields in the tree."""
     if isinstance(value, dict) and topology.division in _OBJECTS:
         rests = ((k, _rest(topology.child(k), v, doomed, "f:" + k)) for k, v in value.items())
         return {k: v for k, v in rests if v is not None}

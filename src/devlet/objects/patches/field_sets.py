@@ -1,8 +1,8 @@
-"""Sets of fields: which parts of an object somebody owns, and which parts differ between two objects.
+"""Sets of fields: the parts of an object that a manager owns, or in which two objects differ.
 
-The form is FieldsV1 itself, a tree whose keys are path elements: `f:NAME` a field, `k:{…}` the list element with
-these keys, `v:VALUE` a member of a set, `i:N` an index. An empty object is a member of the set. So is `.`: it says
-that the node itself belongs to the set besides what is below it. A node with neither is only the way to others.
+The representation is FieldsV1 itself, a tree whose keys are path elements: `f:NAME` is a field, `k:{…}` the list
+element with these keys, `v:VALUE` a member of a set, `i:N` an index. A node that is an empty object belongs to the set.
+So does a node with the key `.`, in addition to what is below it. All other nodes only lead to their children.
 """
 
 import re
@@ -18,7 +18,7 @@ from devlet.objects.patches.limits import MAX_DEPTH
 from devlet.objects.patches.topology import Topology, of
 from devlet.objects.schema.messages import Message
 
-Tree = Mapping[str, Any]  # never changed once it is part of a set
+Tree = Mapping[str, Any]  # not modified once it is part of a set
 
 _SELF = "."
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -26,9 +26,10 @@ _INDEX = re.compile(r"i:-?[0-9]{1,18}")
 
 
 class FieldSet(Struct, frozen=True):
-    """`tree` is in normal form: `.` only beside something else, no branch without members.
+    """A set of fields. `tree` is normalized: `.` occurs only beside other keys, and no branch is without members.
 
-    What takes something away returns the set itself if there is nothing to take."""
+    Operations that remove fields return the set itself if there is nothing to remove.
+    """
 
     tree: Tree
 
@@ -47,7 +48,7 @@ class FieldSet(Struct, frozen=True):
         return FieldSet(_intersection(self.tree, other.tree))
 
     def without_below(self, other: "FieldSet") -> "FieldSet":
-        """The set without the other's members and all that lies below them."""
+        """Return the set without the other's members and everything below them."""
         return self._or_self(_prune(self.tree, other.tree)) if self._meets(other) else self
 
     def _meets(self, other: "FieldSet") -> bool:
@@ -60,16 +61,16 @@ class FieldSet(Struct, frozen=True):
         return not other - self
 
     def with_parents(self) -> "FieldSet":
-        """The set together with every field that has a member below it. List elements are not added: an element
-        belongs to whoever put it into the list, not to whoever changed something in it."""
+        """Return the set with every field that has a member below it. List elements are not added: an element belongs
+        to the manager that added it to the list, not to a manager that changed something in it."""
         return FieldSet(_with_parents(self.tree))
 
     def paths(self) -> Iterator[str]:
-        """All members for people, in order: `.spec.containers[name="a"].image`."""
+        """Yield all members as readable paths, in order: `.spec.containers[name="a"].image`."""
         return _paths(self.tree, "")
 
     def format(self) -> Document:
-        """As FieldsV1, in a stable order."""
+        """Return the set as FieldsV1, in a stable order."""
         return _sorted(self.tree)
 
 
@@ -77,7 +78,7 @@ EMPTY = FieldSet({})
 
 
 class Comparison(Struct, frozen=True):
-    """What happened to an object: members of `removed` are gone with all that was below them."""
+    """The differences of two objects. Members of `removed` are gone together with everything below them."""
 
     written: FieldSet
     removed: FieldSet
@@ -92,25 +93,25 @@ def parse(fields_v1: Any) -> FieldSet:
 
 
 def field_set(document: Document, message: Message | None) -> FieldSet:
-    """All fields the document sets. An object with fields below is not itself a member unless it is an element
-    of a list or has a free key: setting `data.a` does not claim `data`."""
+    """Return all fields that the document sets. An object with fields is itself a member only if it is an element of a
+    list or has a free key: setting `data.a` does not claim `data`."""
     return FieldSet(_members(of(message), document) or {})
 
 
 def compare(old: Document | None, new: Document, message: Message | None) -> Comparison:
-    """Where the two differ. New objects below a field are members together with what is in them."""
-    # A write seldom changes more than one of the few members an object has.
+    """Compare two objects. A new object below a field is a member, and so are the fields in it."""
+    # A write usually changes only a few of an object's fields.
     written, removed = _compare_fields(of(message), old or {}, new, as_a_whole=True)
     return Comparison(FieldSet(written or {}), FieldSet(removed or {}))
 
 
 def changed(old: Document | None, new: Document, message: Message | None) -> FieldSet:
-    """All paths that were added, modified or removed."""
+    """Return all paths that were added, modified or removed."""
     comparison = compare(old, new, message)
     return comparison.written | comparison.removed
 
 
-# Trees. A root is never a member itself; below it, these take and return nodes, None being an empty one.
+# Trees. A root is never a member itself. Below it, these functions take and return nodes; None is an empty node.
 
 
 def _node(member: bool, below: dict[str, Any]) -> Tree | None:
@@ -240,7 +241,7 @@ def _readable(element: str) -> str:
 
 
 def _members(topology: Topology, value: Any) -> Tree | None:
-    """The node of a value; None if it is an empty list that others may fill."""
+    """Return the node of a value; None for an empty list to which others may add elements."""
     parts = topology.split(value) if isinstance(value, (dict, list)) else None
     if not parts:
         return {} if parts is None or isinstance(value, dict) else None
@@ -254,7 +255,7 @@ def _members(topology: Topology, value: Any) -> Tree | None:
 
 
 def _compare(topology: Topology, old: Any, new: Any) -> tuple[Tree | None, Tree | None]:
-    """What was written and what was removed at and below a value that is there in both."""
+    """Return what was written and what was removed at and below a value that both objects have."""
     if old is new:
         return None, None
     if topology.has_fields and isinstance(old, dict) and isinstance(new, dict):
@@ -281,8 +282,8 @@ def _compare(topology: Topology, old: Any, new: Any) -> tuple[Tree | None, Tree 
 def _compare_fields(
     topology: Topology, old: Document, new: Document, *, as_a_whole: bool = False
 ) -> tuple[Tree | None, Tree | None]:
-    """As `_compare`. Fields that are objects themselves are compared `as_a_whole` first only where that is asked for:
-    a long list below would be compared on every level."""
+    """Compare fields like `_compare`. Fields that are objects are compared `as_a_whole` first only on request:
+    otherwise a long list would be compared again on every level."""
     written: dict[str, Any] = {}
     removed: dict[str, Any] = {}
     for key, value in new.items():

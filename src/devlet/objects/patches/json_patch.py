@@ -1,8 +1,8 @@
-"""JSON patch (RFC 6902): a list of operations, carried out in order on a copy; all of them or none.
+"""JSON patch (RFC 6902): a list of operations applied in order to a copy; all of them or none.
 
-Two kinds of "no": a patch that is not one (BadRequest), and an operation that does not fit the document, such as
-a path that is not there or a failed test (PatchFailed). As Kubernetes objects have no nulls, a test for null
-also holds where the key is absent; otherwise the RFC rules, negative indexes included: there are none.
+There are two kinds of errors: an invalid patch (BadRequest), and an operation that does not fit the document, such as a
+missing path or a failed test (PatchFailed). Kubernetes objects have no nulls, so a test for null also succeeds if the
+key is absent. Otherwise the RFC applies; negative indexes are errors.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _NAMES = _VALUE | _FROM | {"remove"}
 
 
 def apply(document: Document, operations: Any) -> Document:
-    """The document after all operations."""
+    """Return the document after all operations."""
     parsed = _parse(operations)
     check_depth(document, "the object")
     run = _Run(copy(document))
@@ -39,7 +39,7 @@ class _Operation:
     path: Pointer
     source: Pointer
     value: Any
-    text: str  # how messages call it: `add "/spec/x"`
+    text: str  # the operation in messages: `add "/spec/x"`
 
 
 def _parse(operations: Any) -> list[_Operation]:
@@ -84,7 +84,7 @@ def _unescape(token: str, where: str) -> str:
 
 @dataclass(slots=True)
 class _Run:
-    """The document while operations change it in place."""
+    """The document while operations modify it in place."""
 
     root: Any
     copied: int = 0
@@ -171,7 +171,8 @@ class _Run:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Equal as JSON: unlike in Python, true is not 1. Values are at most `MAX_DEPTH` deep."""
+    """Return whether two values are equal as JSON: unlike in Python, true is not 1. Values are at most `MAX_DEPTH`
+    deep."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict) and isinstance(other, dict):
@@ -186,7 +187,7 @@ def _index(token: str, last: int, operation: _Operation, *, end: bool = False) -
         return last
     if not (token.isascii() and token.isdigit()) or (token.startswith("0") and token != "0"):
         raise PatchFailed(f'{operation.text}: "{token}" is not an index of a list')
-    # A token of thousands of digits must not become a number.
+    # A token of thousands of digits must not be converted to a number.
     if len(token) > 9 or int(token) > last:
         raise PatchFailed(f"{operation.text}: index {token[:20]} is beyond the end of the list")
     return int(token)

@@ -1,6 +1,7 @@
-"""What a patch may ask for at most, and the error for one that is well formed but cannot be carried out.
+"""Limits on patches, and the error for a valid patch that cannot be applied.
 
-Every function here that follows a document down relies on `check_depth`: Python's own stack is the other limit.
+Every recursive function on documents in this package relies on `check_depth`; without it, Python's stack would
+overflow.
 """
 
 from typing import Any
@@ -13,11 +14,11 @@ MAX_COPIED_BYTES = 3 * 1024 * 1024  # all "copy" operations of one JSON patch to
 
 
 class PatchFailed(InvalidInput):
-    """An operation of the patch does not fit the object as it is; a server answers 422, not 400."""
+    """An operation of the patch does not fit the object as it is. The server responds with 422 instead of 400."""
 
 
 def depth(value: Any, limit: int = MAX_DEPTH) -> int:
-    """How many objects and lists lie inside each other; counting stops above `limit`."""
+    """Return how deeply objects and lists are nested; counting stops above `limit`."""
     level = [value] if isinstance(value, (dict, list)) else []
     count = 0
     while level and count <= limit:

@@ -1,8 +1,8 @@
-"""Who wrote which field: the list `metadata.managedFields`, kept up to date on every write.
+"""Field ownership: the list `metadata.managedFields`, updated on every write.
 
-An entry stands for a manager, an operation (Apply or Update), a subresource and, for updates, an API version. Its set
-may name fields that others have too: that is shared ownership. Only a change of value takes a field away from others.
-An object without entries stays without them on updates: somebody asked for that by clearing the list.
+An entry stands for a manager, an operation (Apply or Update), a subresource and, for updates, an API version. Several
+entries may own the same field. A manager loses a field only when another manager changes its value. An object without
+entries stays without them on updates, because a client asked for that by clearing the list.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,8 +20,8 @@ APPLY = "Apply"
 UPDATE = "Update"
 
 MAX_UPDATE_ENTRIES = 10
-MAX_SENT_ENTRIES = 1_000  # of a list that a client sends; a longer one is ignored
-_ANCIENT = "ancient-changes"  # into which the oldest updates beyond that number go
+MAX_SENT_ENTRIES = 1_000  # longer lists from clients are ignored
+_ANCIENT = "ancient-changes"  # the oldest updates beyond the limit are merged into this entry
 
 _NEVER_MANAGED = {"apiVersion", "kind", "metadata"}
 _NEVER_MANAGED_METADATA = {
@@ -48,11 +48,11 @@ class Entry(Struct, frozen=True):
     subresource: str
     fields: FieldSet
     time: str = ""
-    raw: Document | None = None  # as it is stored, if it is and nothing has changed since
+    raw: Document | None = None  # the stored form, if it exists and has not changed since
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What there is one entry of. Who applies in another version speaks of the same configuration."""
+        """Return the identity of the entry. An apply in another version belongs to the same configuration."""
         return self.manager, self.operation, self.subresource, "" if self.operation == APPLY else self.api_version
 
     def changed(self, fields: FieldSet, time: str) -> "Entry":
@@ -84,11 +84,12 @@ def updated(
     *,
     reset: FieldSet | None = None,
 ) -> list[Document]:
-    """The list for `new` after `manager` made it out of `old` by a create, an update or a patch other than apply.
+    """Return the list for `new`, which `manager` made from `old` by a create, an update or a patch other than apply.
 
     Both are complete objects in one version, as they are stored, except that `new` has the managedFields that the
-    client sent, if any. `reset` names what this endpoint never writes; unless told, it goes by the subresource.
-    `now` is the time as it appears in objects."""
+    client sent, if any. `reset` names the fields that this endpoint never writes; by default it depends on the
+    subresource. `now` is the time as it appears in objects.
+    """
     entries = _before(old, new, subresource)
     if old is not None and not entries:
         return []
@@ -110,12 +111,12 @@ def _written(entries: list[Entry], own: Entry, found: Comparison, now: str) -> l
 
 
 def deprived(entry: Entry, found: Comparison) -> Entry:
-    """What is left to somebody after somebody else wrote."""
+    """Return the entry without the fields that another manager changed."""
     return entry.changed((entry.fields - found.written).without_below(found.removed), entry.time)
 
 
 def _before(old: Document | None, new: Document, subresource: str) -> list[Entry]:
-    """The client's list counts if it is a list that can be read; an empty one clears."""
+    """Return the entries before the write. A valid list from the client replaces them; an empty one clears them."""
     if not subresource and "managedFields" in metadata(new):
         sent = metadata(new)["managedFields"]
         if not sent or sent == [{}]:
@@ -130,7 +131,7 @@ def _before(old: Document | None, new: Document, subresource: str) -> list[Entry
 
 
 def stored(document: Document | None) -> list[Entry]:
-    """The entries of an object; none if they cannot be read. Their sets are as `encode` wrote them."""
+    """Return the entries of an object; none if they are invalid. Their sets are as `encode` wrote them."""
     try:
         raw = metadata(document or {}).get("managedFields") or []
         return [replace(_decode_entry(entry, FieldSet), raw=entry) for entry in raw]
@@ -160,14 +161,14 @@ def _decode_entry(raw: Any, read: Callable[[Any], FieldSet]) -> Entry:
 
 
 def encode(entries: Iterable[Entry]) -> list[Document]:
-    """The list as it is stored: without empty entries, applies first, then by time."""
+    """Return the list as it is stored: without empty entries, applies first, then by time."""
     kept = [entry for entry in entries if entry.fields]
     kept.sort(key=lambda e: (e.operation, e.time, e.manager, e.api_version, e.subresource))
     return [entry.encode() for entry in kept]
 
 
 def reset_fields(subresource: str) -> FieldSet:
-    """What is kept as stored, whatever a client sends: the status, or through "status" the spec."""
+    """Return the fields that a client cannot write: the status, or for the subresource "status" the spec."""
     match subresource:
         case "":
             return STATUS
@@ -178,7 +179,8 @@ def reset_fields(subresource: str) -> FieldSet:
 
 
 def manageable(document: Document) -> Document:
-    """The document without what never has a manager: what the server sets, and what the object is called."""
+    """Return the document without fields that never have a manager: those that the server sets, and the object's
+    identity."""
     result = {key: value for key, value in document.items() if key not in _NEVER_MANAGED}
     if managed := {k: v for k, v in metadata(document).items() if k not in _NEVER_MANAGED_METADATA}:
         result["metadata"] = managed
@@ -186,7 +188,7 @@ def manageable(document: Document) -> Document:
 
 
 def _capped(entries: list[Entry], own: Entry) -> list[Entry]:
-    """Not more than so many updates: the oldest give up their names. The fields stay managed."""
+    """Limit the number of updates by merging the oldest into one entry. The fields stay managed."""
     updates = [e for e in entries if e.operation == UPDATE and e.fields]
     surplus = len(updates) - MAX_UPDATE_ENTRIES
     if surplus <= 0:

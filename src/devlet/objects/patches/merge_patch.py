@@ -1,6 +1,6 @@
 """JSON merge patch (RFC 7386): objects merge key by key, null removes, anything else replaces.
 
-Lists are values like any other: a merge patch cannot change one element. Nulls inside a list stay.
+Lists are replaced as a whole: a merge patch cannot change one element. Nulls inside a list stay.
 """
 
 from typing import Any
@@ -11,7 +11,8 @@ from devlet.objects.patches.limits import check_depth
 
 
 def apply(document: Document, patch: Any) -> Document:
-    """The document after the patch, which must be an object itself, or nothing of the document would be left."""
+    """Return the document after the patch. The patch must be an object, because any other value would replace the whole
+    document."""
     if not isinstance(patch, dict):
         raise BadRequest("a merge patch for an object must be an object")
     check_depth(patch, "the merge patch")

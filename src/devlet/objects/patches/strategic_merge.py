@@ -1,16 +1,16 @@
-"""Strategic merge patch: a merge patch that knows which lists are sets of named things.
+"""Strategic merge patch: a merge patch that can change individual elements of lists.
 
 Objects merge key by key and null removes. A list replaces the old one unless its field has the strategy "merge":
 then elements are matched by the merge key (containers by name), or, if they are plain values, added to the set.
-Order surprises: elements of the patch keep the order of the patch, elements only the server has keep the server's,
-and where the two are not comparable the patch's come first, so that a new element ends up in front.
+Elements of the patch keep the order of the patch, and elements that only the server has keep the server's order.
+Where these orders do not decide, the patch's elements come first, so a new element ends up in front.
 
 Directives, all inside the patch:
 
 $patch                          delete | replace | merge; in an object, or in an element of a merged list
-$retainKeys                     the keys an object may keep
-$deleteFromPrimitiveList/FIELD  values to take out of a list
-$setElementOrder/FIELD          the order the list shall have
+$retainKeys                     the keys that an object keeps
+$deleteFromPrimitiveList/FIELD  values to remove from a list
+$setElementOrder/FIELD          the order of the resulting list
 """
 
 from collections.abc import Hashable, Sequence
@@ -39,7 +39,8 @@ _Scope = Message | _Values | None
 
 
 def apply(document: Document, patch: Any, message: Message | None) -> Document:
-    """The document after the patch. Without a message, and for fields it does not have, lists are replaced."""
+    """Return the document after the patch. Without a message, and for fields that it does not have, lists are
+    replaced."""
     if not isinstance(patch, dict):
         raise BadRequest("a strategic merge patch must be an object")
     check_depth(patch, "the strategic merge patch")
@@ -91,7 +92,7 @@ def _merge_key(result: dict[str, Any], patch: dict[str, Any], key: str, value: A
 
 
 def _merge_child(old: Any, patch: dict[str, Any], field: Field | None, scope: _Scope) -> dict[str, Any] | None:
-    """The object after the patch; None if there is none and the patch asks for its deletion."""
+    """Return the object after the patch; None if it does not exist and the patch asks for its deletion."""
     if not isinstance(old, dict):
         return None if patch.get(_PATCH) == "delete" else _merge_map({}, patch, scope)
     if field is not None and "replace" in field.patch_strategy:
@@ -122,7 +123,7 @@ def _delete_values(result: dict[str, Any], directive: str, values: Any) -> None:
 
 
 def _reorder(result: dict[str, Any], patch: dict[str, Any], directive: str, scope: _Scope) -> None:
-    """Order a list that the patch does not otherwise touch; else `_merge_key` sees to the order."""
+    """Order a list that the patch does not otherwise change; `_merge_key` orders all others."""
     key = directive.removeprefix(_ORDER)
     old = result.get(key)
     if key in patch or old is None:
@@ -164,7 +165,7 @@ class _List:
             raise BadRequest(f'"{_ORDER}{name}" must be a list')
 
     def merge(self, old: list[Any] | None, patch: list[Any]) -> list[Any]:
-        """The list after the patch. If there was none, the patch's elements are taken even without their key."""
+        """Return the list after the patch. If there was none, the patch's elements are used even without their key."""
         wanted = [element for element in patch if not self._is_directive(element)]
         if any(self._directive(element) == "replace" for element in patch):
             return [self._new(element) for element in wanted]
@@ -214,7 +215,7 @@ class _List:
         return _identity(element[self._key], self._key)
 
     def _id_or_own(self, element: Any) -> Hashable:
-        """As `_id`, but an element the server has without its key is only equal to itself."""
+        """Return `_id`, or for a stored element without its key an id that equals only itself."""
         keyed = isinstance(element, dict) and self._key in element
         return self._id(element) if keyed or not self._key else id(element)
 
@@ -231,8 +232,8 @@ class _List:
 def _interleave(
     items: list[tuple[Hashable, Any]], order: Sequence[Hashable], server_order: Sequence[Hashable]
 ) -> list[Any]:
-    """Elements named in `order` in that order, the others in theirs; one of the others goes first only if the
-    server has both and has it in front."""
+    """Put elements named in `order` in that order and keep the order of the others. One of the others goes first only
+    if the server has both elements and has it in front."""
     rank = {key: index for index, key in reversed(list(enumerate(order)))}
     place = {key: index for index, key in reversed(list(enumerate(server_order)))}
     named = sorted((item for item in items if item[0] in rank), key=lambda item: rank[item[0]])

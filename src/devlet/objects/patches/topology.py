@@ -1,6 +1,6 @@
-"""How a value is divided among owners: as one piece, by field, by key or by member.
+"""How managers can share a value: as one piece, by field, by key or by member.
 
-Server-side apply asks this of every value. The schema answers for kinds it knows. Everything else (custom kinds,
+Server-side apply looks this up for every value. The schema answers for the kinds it has. Everything else (custom kinds,
 unknown fields, embedded objects) is divided by field all the way down, with lists as one piece.
 """
 
@@ -15,25 +15,25 @@ from devlet.objects.schema.messages import Field, Message, message
 
 _OBJECT_META = "k8s.io.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
-# Keys of list elements that mean something when they are absent.
+# Keys of list elements that have a meaning when they are absent.
 _KEY_DEFAULTS: Mapping[str, Any] = {"protocol": "TCP"}
 
-_UNTYPED_DEPTH = 64  # untyped values are one piece below this
+_UNTYPED_DEPTH = 64  # untyped values below this depth are one piece
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class Division(Enum):
-    ATOMIC = auto()  # one piece, or not divisible at all
+    ATOMIC = auto()  # owned as one piece
     STRUCT = auto()  # an object with known fields
     MAP = auto()  # an object with free keys
-    KEYED = auto()  # a list of objects that are told apart by some of their fields
-    SET = auto()  # a list of values, each at most once
-    UNTYPED = auto()  # an object is a MAP, all else is ATOMIC
+    KEYED = auto()  # a list of objects that are identified by some of their fields
+    SET = auto()  # a list of distinct values
+    UNTYPED = auto()  # objects are treated as MAP, everything else as ATOMIC
 
 
 class Topology:
-    """The division of one value and of what is below it."""
+    """The division of one value and of everything below it."""
 
     __slots__ = ("_children", "_element", "_message", "division", "has_fields", "implicit", "keys", "splits_objects")
 
@@ -50,7 +50,7 @@ class Topology:
         self.has_fields = division is Division.STRUCT
         self.splits_objects = division in (Division.STRUCT, Division.MAP, Division.UNTYPED)
         self.keys = keys
-        self.implicit = implicit  # as good as present in an object that does not mention it
+        self.implicit = implicit  # fields that count as present in an object that does not set them
         self._message = message
         self._element = element
         self._children: dict[str, Topology | None] = {}
@@ -60,31 +60,32 @@ class Topology:
         return self._element or UNTYPED
 
     def child(self, name: str) -> "Topology | None":
-        """Of an object's field; None if there is no such field."""
+        """Return the topology of an object's field; None if the field does not exist."""
         if not self.has_fields:
             return self.element
         if name not in self._children:
             if self._message is None:
                 return self.element
             field = self._message.properties.get(name)
-            # Names come from clients: remembering those that are no fields would grow without end.
+            # Names come from clients: caching unknown names would use unlimited memory.
             if field is None:
                 return None
             self._children[name] = _of_field(field)
         return self._children[name]
 
     def below(self, name: str) -> "Topology":
-        """As `child`, for a field that may be unknown to the kind."""
+        """Return the topology of a field that the kind may not know."""
         return self._children.get(name) or self.child(name) or UNTYPED
 
     def is_field(self, name: str) -> bool:
-        """Whether the kind has such a field, in contrast to a free key."""
+        """Return whether the kind has such a field, as opposed to a free key."""
         return self.has_fields and (name in self._children or self.child(name) is not None)
 
     def split(self, value: Any) -> "dict[str, tuple[Topology, Any]] | None":
-        """The parts of a value by FieldsV1 path element; None if it is one piece.
+        """Return the parts of a value by FieldsV1 path element; None if it is one piece.
 
-        A null is nothing, and a list whose elements cannot be told apart is one piece."""
+        Null is an absent value, and a list whose elements cannot be identified is one piece.
+        """
         if isinstance(value, dict):
             if self.splits_objects:
                 return {"f:" + k: (self.below(k), v) for k, v in value.items() if v is not None}
@@ -102,7 +103,7 @@ class Topology:
         return parts
 
     def name(self, item: Any) -> str | None:
-        """The path element of an element of a KEYED or SET list; None if it has no key at all."""
+        """Return the path element for an element of a KEYED or SET list; None if it has none of the keys."""
         if self.division is Division.SET:
             return "v:" + _encode(item).decode()
         if not isinstance(item, dict):
@@ -112,7 +113,7 @@ class Topology:
 
 
 def of(message: Message | None) -> Topology:
-    """Of a whole object."""
+    """Return the topology of a whole object."""
     return _untyped_object() if message is None else _of_message(message)
 
 
@@ -143,7 +144,7 @@ def _of_field(field: Field) -> Topology:
 
 
 def _of_list(field: Field) -> tuple[Division, tuple[str, ...]]:
-    """Lists without a type of their own go by their strategy for strategic merge patches."""
+    """Return the division of a list. Lists without a declared type follow their strategic merge patch strategy."""
     by_strategy = not field.list_type and "merge" in field.patch_strategy
     if field.list_type == "map" or (by_strategy and field.patch_merge_key):
         return Division.KEYED, field.list_map_keys or (field.patch_merge_key,)

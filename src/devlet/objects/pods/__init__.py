@@ -1,1 +1,1 @@
-"""What follows from a pod's spec: its claims, requests, quality of service, ports and tolerations."""
+"""Properties derived from a pod's spec: its claims, requests, quality of service, ports and tolerations."""

@@ -1,7 +1,7 @@
-"""Which claim is behind an entry of a pod's `resourceClaims`.
+"""The claims behind the entries of a pod's `resourceClaims`.
 
-A claim that was made from a template is found by the name in the pod's status, and anybody could have put a name
-there or made a claim of that name: `must_be_owned` says that `is_made_for` has to be asked before it is used.
+A claim that was made from a template is found through a name in the pod's status. Anyone could have written that name
+or created a claim with it, so if `must_be_owned` is set, callers check `is_made_for` before they use the claim.
 """
 
 from collections.abc import Iterator
@@ -19,17 +19,18 @@ NOT_CREATED = "ResourceClaim not created yet"
 
 @dataclass(frozen=True, slots=True)
 class PodClaim:
-    """The answer for one entry. No name: no claim was necessary, pass over the entry."""
+    """The result for one entry. If there is no name, no claim was necessary: skip the entry."""
 
     name: ClaimName | None
     must_be_owned: bool
 
 
 def resolve(pod: Pod, entry: PodResourceClaim) -> PodClaim:
-    """The claim of one entry of the pod.
+    """Return the claim of one entry of the pod.
 
-    NotFound, with a text that ends in `ResourceClaim not created yet`: try again later. InvalidInput: the entry says
-    neither claim nor template."""
+    Raises NotFound, with a text that ends in `ResourceClaim not created yet`, if the caller should try again later.
+    Raises InvalidInput if the entry names neither claim nor template.
+    """
     if entry.resource_claim_name is not None:
         return PodClaim(ClaimName(entry.resource_claim_name), must_be_owned=False)
     if entry.resource_claim_template_name is None:
@@ -42,12 +43,13 @@ def resolve(pod: Pod, entry: PodResourceClaim) -> PodClaim:
 
 
 def pod_claims(pod: Pod) -> dict[str, PodClaim]:
-    """The claims of all entries, by entry name; errors are those of `resolve`."""
+    """Return the claims of all entries, by entry name. Raises the errors of `resolve`."""
     return {entry.name: resolve(pod, entry) for entry in pod.spec.resource_claims}
 
 
 def claim_names(pod: Pod) -> Iterator[ClaimName]:
-    """The claims that it is known to use by now: named, made from a template, or made for extended resources."""
+    """Yield the claims that the pod is known to use so far: named, made from a template, or made for extended
+    resources."""
     made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
     for entry in pod.spec.resource_claims:
         if name := entry.resource_claim_name or made.get(entry.name):
@@ -61,7 +63,7 @@ def _subject(pod: Pod, entry: PodResourceClaim) -> str:
 
 
 def is_made_for(claim: ResourceClaim, pod: Pod, *, workloads: bool = False) -> bool:
-    """Whether the claim was made from a template for this pod or, with `workloads`, for its pod group."""
+    """Return whether the claim was made from a template for this pod or, with `workloads`, for its pod group."""
     owner = claim.metadata.controller
     if owner is None or claim.metadata.namespace != pod.metadata.namespace:
         return False
@@ -71,7 +73,7 @@ def is_made_for(claim: ResourceClaim, pod: Pod, *, workloads: bool = False) -> b
 
 
 def is_reserved_for(claim: ResourceClaim, pod: Pod, *, workloads: bool = False) -> bool:
-    """Whether the pod or, with `workloads`, its pod group may use the claim now."""
+    """Return whether the pod or, with `workloads`, its pod group may use the claim now."""
     return any(
         consumer.uid == pod.uid
         or (workloads and consumer.resource == "podgroups" and _is_group(consumer.name, consumer.api_group, pod))
@@ -80,6 +82,6 @@ def is_reserved_for(claim: ResourceClaim, pod: Pod, *, workloads: bool = False) 
 
 
 def _is_group(name: str, group: str, pod: Pod) -> bool:
-    """Pod groups are compared by name; `group` is an API group, with or without version."""
+    """Return whether the name is that of the pod's group. `group` is an API group, with or without version."""
     mine = pod.spec.scheduling_group.pod_group_name if pod.spec.scheduling_group else None
     return mine == name and group.partition("/")[0] == "scheduling.k8s.io"

@@ -1,6 +1,6 @@
-"""Ports of the host: which ones a pod wants, and whether others leave them free. Pure.
+"""Host ports: those that a pod wants, and conflicts between them. Pure.
 
-The address 0.0.0.0 stands for all addresses of the node: a port there excludes the same port everywhere.
+The address 0.0.0.0 stands for all addresses of the node: a port there excludes the same port on every address.
 """
 
 from collections.abc import Collection
@@ -21,7 +21,7 @@ class Port(NamedTuple):
 
 
 def of_pod(pod: Pod) -> frozenset[Port]:
-    """Of the containers that stay; an init container is gone before they start."""
+    """Return the ports of the containers that keep running; init containers have ended before these start."""
     containers = pod.spec.containers
     if pod.spec.init_containers:
         containers += tuple(container for container in pod.spec.init_containers if container.is_sidecar)

@@ -1,7 +1,7 @@
 """The quality-of-service class of a pod.
 
-It compares sums over all containers by value, and only cpu and memory count; an amount of zero counts as none.
-Where the pod has resources of its own, those decide and the containers do not.
+The class depends on the sums over all containers, and only on cpu and memory; an amount of zero counts as none. If the
+pod itself has resources, they are used instead of those of the containers.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ _COUNTED = ("cpu", "memory")
 
 
 def qos_class(pod: Document) -> str:
-    """Guaranteed, Burstable or BestEffort. Quantities that cannot be read count as absent."""
+    """Return Guaranteed, Burstable or BestEffort. Invalid quantities count as absent."""
     found = list(_resources(mapping(pod, "spec") or {}))
     requests = [_amounts(resources, "requests") for resources in found]
     limits = [_amounts(resources, "limits") for resources in found]
@@ -29,7 +29,7 @@ def qos_class(pod: Document) -> str:
 
 
 def _resources(spec: Document) -> Iterator[Document]:
-    """Those of the pod if it has any, else those of each container."""
+    """Yield the resources of the pod if it has any, otherwise those of each container."""
     if (resources := mapping(spec, "resources")) is not None:
         yield resources
         return

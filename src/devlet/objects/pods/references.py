@@ -1,4 +1,5 @@
-"""What a pod refers to in the cluster. A static pod, and so its mirror, may not: it has to run without one."""
+"""References from a pod to other objects. A static pod, and so its mirror pod, must not have any: it has to run without
+an API server."""
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -33,7 +34,7 @@ _SOURCES = MappingProxyType(
 
 
 def first(spec: Document) -> str:
-    """The kind of object that is referred to, in the words of the kubelet; empty if there is none."""
+    """Return the first referenced kind, in the words of the kubelet; empty if there is none."""
     return next(_all(spec), "")
 
 

@@ -1,7 +1,8 @@
-"""What a pod asks for, as a node and the scheduler count it.
+"""A pod's resource requests, as a node and the scheduler count them.
 
-Init containers come one after the other, sidecars stay: what counts is the most that is needed at one time. Sums are
-exact, rounding (up) comes last. A resource that a claim provides is not asked of the node, see `claimed`.
+Init containers run one after the other and sidecars keep running; the result is the most that is needed at one time.
+Sums are exact and rounded up at the end. A resource that a claim provides is not requested from the node, see
+`claimed`.
 """
 
 from collections.abc import Collection, Mapping
@@ -32,7 +33,7 @@ def added(one: Amounts, other: Amounts) -> Amounts:
 
 
 def less(one: Amounts, other: Amounts) -> Amounts:
-    """What is left; nothing of a resource is the same as none at all."""
+    """Return the difference; resources with nothing left are dropped."""
     left = one | {name: one.get(name, ZERO) - amount for name, amount in other.items()}
     return {name: amount for name, amount in left.items() if not amount.is_zero}
 
@@ -42,22 +43,25 @@ def larger(one: Amounts, other: Amounts) -> Amounts:
 
 
 def claimed(pod: Pod) -> frozenset[tuple[ContainerName, ResourceName]]:
-    """What a resource claim provides: extended resources behind which the scheduler put one."""
+    """Return what resource claims provide: the extended resources for which the scheduler created a claim."""
     status = pod.status.extended_resource_claim_status
     mappings = status.request_mappings if status else ()
     return frozenset((ContainerName(each.container_name), ResourceName(each.resource_name)) for each in mappings)
 
 
 def requests(pod: Pod) -> Amounts:
-    """The most that the pod needs at one time, and one place for a pod."""
+    """Return the most that the pod needs at one time, and one pod slot."""
     found = {ResourceName(name): Quantity(nano) for name, nano in _nanos(pod, claimed(pod)).items()}
     return found | {ResourceName("pods"): Quantity.of(1)}
 
 
 def vector(pod: Pod, without: Claimed | None = None) -> dict[ResourceName, int]:
-    """The same in whole numbers, rounded up, without zeros and the place: cpu in thousandths, all others in units.
+    """Return the requests as integers, rounded up, without zeros and without the pod slot: cpu in thousandths, all
+    others in units.
 
-    `without` is not counted: unless told, what a claim provides. InvalidInput names what cannot be read."""
+    Resources in `without` are not counted; by default these are the ones that a claim provides. Raises InvalidInput
+    that names an invalid amount.
+    """
     if without is None:
         without = claimed(pod) if pod.status.extended_resource_claim_status else ()
     spec = pod.spec
@@ -68,7 +72,7 @@ def vector(pod: Pod, without: Claimed | None = None) -> dict[ResourceName, int]:
 
 
 def whole(texts: Mapping[str, QuantityText]) -> dict[ResourceName, int]:
-    """Amounts of resources in whole numbers, as in `vector`."""
+    """Return amounts of resources as integers, as in `vector`."""
     return {ResourceName(name): number for name, text in texts.items() if (number := _whole(name, text))}
 
 
@@ -120,5 +124,5 @@ def _raise(one: _Nanos, other: _Nanos) -> None:
 
 
 def _is_shared(name: str) -> bool:
-    """What the pod's own `resources` decide for all of its containers."""
+    """Return whether the pod's own `resources` set this resource for all of its containers."""
     return name in ("cpu", "memory") or name.startswith("hugepages-")

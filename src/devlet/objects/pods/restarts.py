@@ -1,7 +1,7 @@
-"""Whether a container that has ended is started again.
+"""Whether a container that has ended is restarted.
 
-The first of its rules that speaks of the exit code counts, then its own restart policy, then the pod's. Of a rule's
-actions only Restart is known here; any other leaves it to the policies.
+The first of its rules that matches the exit code decides, then its own restart policy, then the pod's. Restart is the
+only known action; rules with any other action defer to the policies.
 """
 
 from devlet.objects.types.container import Container, ContainerRestartRule

@@ -1,4 +1,4 @@
-"""Whether a taint is tolerated: one rule for the taints of nodes and of devices."""
+"""Whether a taint is tolerated. The same rule applies to taints of nodes and of devices."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol
@@ -29,7 +29,8 @@ class _Toleration(_Taint, Protocol):
 
 
 def tolerates(toleration: _Toleration, taint: _Taint) -> bool:
-    """Comparing operators (Lt, Gt) are behind a gate that is off: they tolerate nothing."""
+    """Return whether the toleration matches the taint. Comparison operators (Lt, Gt) are behind a gate that is off:
+    they tolerate nothing."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:

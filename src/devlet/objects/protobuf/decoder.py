@@ -1,7 +1,7 @@
-"""From the bytes of a Kubernetes message to its JSON form, by the schema table.
+"""Decode a protobuf-encoded Kubernetes message to its JSON form, using the schema table.
 
-The result is what Go would write as JSON: which members appear although they are zero is decided by
-`objects.shape`, as for documents that arrive as JSON. Fields with unknown numbers are skipped: they have no name.
+The result is what Go would write as JSON. `objects.schema.shape` decides which fields appear even if they are zero, as
+it does for JSON documents. Fields with unknown numbers are skipped, because they have no name.
 """
 
 import binascii
@@ -20,12 +20,12 @@ from devlet.objects.schema import leaves
 from devlet.objects.schema.messages import Field, Message, keeps_zero
 from devlet.objects.schema.shape import plan
 
-Read = Callable[[bytes, int, int], Any]  # the value between two places
-Take = Callable[[bytes, int, int, Document], int]  # takes one field's value into the document; returns where to go on
+Read = Callable[[bytes, int, int], Any]  # the value between two offsets
+Take = Callable[[bytes, int, int, Document], int]  # reads one field's value into the document; returns the next offset
 
 
 class Decoder:
-    """Reads one message. Empty until it is first used: few are."""
+    """Decodes one message type. Initialized on first use, because few types are used."""
 
     def __init__(self, message: Message) -> None:
         self._message = message
@@ -38,7 +38,7 @@ class Decoder:
         return self._complete(made)
 
     def read_into(self, made: Document, data: bytes, at: int, end: int) -> None:
-        """Without the members that are always written: an inline message leaves that to its parent."""
+        """Read fields without adding those that are always written: for an inline message the parent does that."""
         takes = self._takes or self._fill()
         while at < end:
             tag = data[at]
@@ -72,7 +72,7 @@ def decoder(message: Message) -> Decoder:
 
 
 def _takes(field: Field) -> dict[int, Take]:
-    """By wire type. A list of numbers may come one by one or packed."""
+    """Return readers by wire type. A list of numbers may be packed or not."""
     if field.inline:
         return {DELIMITED: _inline(decoder(field.message()))}
     if field.label == "map":
@@ -123,11 +123,11 @@ def _element(field: Field) -> Take:
 
 
 def _entries(field: Field) -> Take:
-    """The entries of a map, as many as follow one another. The devices of a slice repeat most of theirs: what was
-    read from a few bytes is remembered, and copied."""
+    """Return a reader of consecutive map entries. The devices of a slice repeat most entries, so short ones are cached
+    and copied."""
     key, read = field.json_name, _reader(field)
     tag = field.number << 3 | DELIMITED
-    again = tag if tag < 0x80 else -1  # longer tags are for the caller
+    again = tag if tag < 0x80 else -1  # longer tags are left to the caller
     memory: dict[bytes, tuple[str, Any, bool]] = {}
 
     def take(data: bytes, at: int, end: int, made: Document) -> int:
@@ -160,7 +160,7 @@ _ENTRY_VALUE = 2 << 3 | DELIMITED
 
 
 def _read_entry(read: Read, data: bytes) -> tuple[str, Any, bool]:
-    """Name and value, and whether the value is an object that holds no other."""
+    """Return name, value, and whether the value is an object that contains no other object."""
     name, first, last = "", 0, 0
     at, stop = 0, len(data)
     while at < stop:
@@ -173,7 +173,7 @@ def _read_entry(read: Read, data: bytes) -> tuple[str, Any, bool]:
             last = at
         else:
             at = protobuf_wire.skip(data, at, stop, tag & 7)
-    value = read(data, first, last)  # if there was none, of no bytes: the zero value
+    value = read(data, first, last)  # if there was no value, decode zero bytes: the zero value
     return name, value, isinstance(value, dict) and _CONTAINERS.isdisjoint(map(type, value.values()))
 
 
@@ -242,7 +242,7 @@ def _quantity(data: bytes, at: int, end: int) -> str:
     try:
         return leaves.canonical_quantity(text) if text else "0"
     except InvalidInput:
-        raise Malformed(f'"{text[:64]}" is no quantity') from None
+        raise Malformed(f'"{text[:64]}" is not a quantity') from None
 
 
 def _items(data: bytes, at: int, end: int) -> list[str]:
@@ -260,9 +260,9 @@ def _json(data: bytes, at: int, end: int) -> Any:
 
 
 def _first(data: bytes, at: int, end: int) -> list[bytes]:
-    """The values of field 1, which hold text or bytes."""
+    """Return the values of field 1, which holds strings or bytes."""
     if end - at >= 2 and data[at] == _ENTRY_KEY and data[at + 1] == end - at - 2 < 0x80:
-        return [data[at + 2 : end]]  # usually there is nothing else
+        return [data[at + 2 : end]]  # usually there is no other field
     found = [value for number, value in protobuf_wire.members(data, at, end) if number == 1]
     texts = [value for value in found if isinstance(value, bytes)]
     if len(texts) != len(found):

@@ -1,8 +1,8 @@
-"""From the JSON form of a Kubernetes message to its bytes, by the schema table; byte for byte as Go writes them.
+"""Encode the JSON form of a Kubernetes message, using the schema table. The bytes are identical to Go's.
 
-Go writes every scalar and message that is no pointer, even if it is zero; so each message starts from the bytes
-of its zero value, and what the document has replaces them. Keys the schema does not know have no number and
-cannot be sent.
+Go writes every scalar and message that is not a pointer, even if it is zero. So each message starts from the bytes of
+its zero value, which the document's values replace. Keys that are not in the schema have no number and cannot be
+sent.
 """
 
 import binascii
@@ -22,18 +22,19 @@ Write = Callable[[Any], bytes]
 
 
 class Encoder:
-    """Writes one message. Empty until it is first used: few are."""
+    """Encodes one message type. Initialized on first use, because few types are used."""
 
     def __init__(self, message: Message) -> None:
         self._message = message
-        self._zero: list[bytes] = []  # per field, ascending: what is written if it is not set
+        self._zero: list[bytes] = []  # per field, ascending: the bytes of an unset field
         self._members: dict[str, tuple[int, Write]] = {}
         self._inline: list[tuple[int, bytes, Encoder]] = []
 
     def write(self, document: Document | None) -> bytes:
-        """The bytes; None is the zero value.
+        """Return the bytes; None is the zero value.
 
-        A document out of shape ends in TypeError, AttributeError, ValueError, InvalidInput or RecursionError."""
+        A document of the wrong shape raises TypeError, AttributeError, ValueError, InvalidInput or RecursionError.
+        """
         parts = (self._zero or self._fill()).copy()
         document = {} if document is None else document
         for rank, tag, sub in self._inline:
@@ -56,7 +57,7 @@ class Encoder:
             else:
                 self._members[field.json_name] = (rank, _writer(field, tag))
         self._inline = inline
-        self._zero = zero  # last: another thread may look
+        self._zero = zero  # set last, because another thread may read it
         return zero
 
 
@@ -104,7 +105,7 @@ def _map(payload: Write, tag: bytes) -> Write:
         body = b"\x0a%b%b\x12%b%b" % (varint(len(name)), name, varint(len(data)), data)
         return b"%b%b%b" % (tag, varint(len(body)), body)
 
-    # Go sorts by the bytes of the keys; in UTF-8 that is the order of the characters, as in Python.
+    # Go sorts by the bytes of the keys. For UTF-8 that is the order of the characters, as in Python.
     return lambda value: b"".join(map(entry, sorted(value.items(), key=_first)))
 
 
@@ -113,7 +114,7 @@ def _first(item: tuple[str, Any]) -> str:
 
 
 def _payload(field: Field) -> Write:
-    """What stands behind the length of a value. Each takes None for the zero value."""
+    """Return an encoder for the bytes that follow a value's length. Each encodes None as the zero value."""
     return encoder(field.message()).write if field.is_message else _PAYLOADS[field.special or field.type]
 
 

@@ -1,8 +1,8 @@
 """Kubernetes objects as protobuf: the envelope around an object, lists, and the frames of a watch.
 
-An enveloped object is four magic bytes and a message with the type (apiVersion, kind) and the object's own bytes,
-which do not repeat the type. A watch frame is not enveloped itself, but the object in it is. Layouts come from the
-schema table; messages are read by `objects.protobuf_decoder` and written by `objects.protobuf_encoder`.
+An enveloped object is four magic bytes and a message with the type (apiVersion, kind) and the object's own bytes, which
+do not repeat the type. A watch frame has no envelope, but the object in it does. The layout comes from the schema
+table; `objects.protobuf.decoder` and `objects.protobuf.encoder` handle the messages.
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,11 +30,11 @@ __all__ = [
 
 MAGIC = b"k8s\0"
 
-_NO_CONTENT_TYPE = b"\x1a\x00\x22\x00"  # contentEncoding and contentType, which Go writes though they are empty
+_NO_CONTENT_TYPE = b"\x1a\x00\x22\x00"  # contentEncoding and contentType, which Go writes although they are empty
 
 
 def decode(blob: bytes, *, api_version: str = "", kind: str = "") -> Document:
-    """The object in the envelope, kind and apiVersion first; where the envelope has no type, the one given here."""
+    """Return the object in the envelope, kind and apiVersion first. The given type is used if the envelope has none."""
     if not blob.startswith(MAGIC):
         raise BadRequest("the body is not Kubernetes protobuf: it does not start with the bytes 6b 38 73 00")
     with _malformed("the protobuf envelope"):
@@ -49,41 +49,43 @@ def decode(blob: bytes, *, api_version: str = "", kind: str = "") -> Document:
 
 
 def encode(document: Document) -> bytes:
-    """The object in its envelope. The document is in shape (`objects.shape`) and says kind and apiVersion."""
+    """Return the object in its envelope. The document must be in shape (`objects.schema.shape`), with kind and
+    apiVersion."""
     api_version, kind = document.get("apiVersion"), document.get("kind")
     message = _message_of(api_version, kind)
     return _envelope(str(api_version), str(kind), encode_message(message, document))
 
 
 def encode_list(api_version: str, kind: str, metadata: Document, items: Iterable[bytes]) -> bytes:
-    """A list, in its envelope, of objects that `encode_message` has written before."""
+    """Return an enveloped list of objects that `encode_message` has encoded."""
     head = encode_message(_message_of(api_version, kind), {"metadata": metadata})
     return _envelope(api_version, kind, head + b"".join(delimited(b"\x12", item) for item in items))
 
 
 def decode_message(message: Message, data: bytes) -> Document:
-    """The JSON form of a message without envelope. No kind and no apiVersion: these are not part of it."""
+    """Return the JSON form of a message without envelope. It has no kind and no apiVersion, which are not part of the
+    message."""
     with _malformed(f"{message.name.rpartition('.')[2]} in protobuf"):
         return decoder(message).read(data, 0, len(data))
 
 
 def encode_message(message: Message, document: Document) -> bytes:
-    """The message without envelope. Keys the schema does not know are left out."""
+    """Return the message without envelope. Keys that are not in the schema are left out."""
     try:
         return encoder(message).write(document)
     except (AttributeError, TypeError, ValueError, InvalidInput, RecursionError) as wrong:
-        conform(document, message)  # says better which member is out of shape
+        conform(document, message)  # raises an error that names the malformed field
         raise BadRequest(f"{message.name.rpartition('.')[2]} cannot be written as protobuf: {wrong}") from wrong
 
 
 def encode_watch_event(type: str, document: Document) -> bytes:
-    """One event with its length in front. `type` is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR."""
+    """Return one event, preceded by its length. `type` is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR."""
     event = delimited(b"\x0a", type.encode()) + delimited(b"\x12", delimited(b"\x0a", encode(document)))
     return len(event).to_bytes(4) + event
 
 
 def decode_watch_frame(frame: bytes) -> tuple[str, Document]:
-    """Type and object of one event, given with its length in front."""
+    """Return type and object of one event, which is preceded by its length."""
     if len(frame) < 4 or int.from_bytes(frame[:4]) != len(frame) - 4:
         raise BadRequest(f"watch frame: {len(frame)} bytes do not match the length in front")
     with _malformed("the watch event"):
@@ -99,7 +101,7 @@ def _envelope(api_version: str, kind: str, data: bytes) -> bytes:
 
 
 def _fields(data: bytes, start: int = 0) -> dict[int, bytes]:
-    """The last value of each field of a message that has only texts and messages."""
+    """Return the last value of each field of a message that has only strings and messages."""
     found: dict[int, bytes] = {}
     for number, value in protobuf_wire.members(data, start, len(data)):
         if isinstance(value, bytes):

@@ -1,7 +1,7 @@
-"""Time and MicroTime in protobuf: seconds and nanoseconds since 1970, or nothing at all for Go's zero time.
+"""Time and MicroTime in protobuf: seconds and nanoseconds since 1970, or nothing for Go's zero time.
 
-The two have the same fields. Time is cut to seconds and MicroTime to microseconds, as in JSON; otherwise an object
-would change by being read in one encoding and written in the other.
+The two have the same fields. As in JSON, Time is truncated to seconds and MicroTime to microseconds; otherwise an
+object would change by being read in one encoding and written in the other.
 """
 
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,7 @@
-"""The protobuf wire format as far as Kubernetes uses it: varints, and values with a length before them.
+"""The protobuf wire format as far as Kubernetes uses it: varints and length-delimited values.
 
-Readers take the whole blob with the bounds of the part they may look at, so that nothing is copied on the way
-down. Integers are never zigzag: a negative one is its 64-bit two's complement and takes ten bytes.
+Readers take the whole buffer and the bounds of their part, so that nested messages are not copied. Integers are never
+zigzag-encoded: a negative one is its 64-bit two's complement and takes ten bytes.
 """
 
 from collections.abc import Iterator
@@ -12,11 +12,11 @@ _MASK64 = (1 << 64) - 1
 
 
 class Malformed(Exception):
-    """The bytes are not what they should be. The text says what is wrong, but not where."""
+    """The bytes are malformed. The text says what is wrong, but not where."""
 
 
 def varint(number: int) -> bytes:
-    """The bytes of an integer between -2⁶³ and 2⁶⁴ - 1."""
+    """Encode an integer between -2⁶³ and 2⁶⁴ - 1."""
     if 0 <= number < 0x80:
         return _SMALL[number]
     rest = number & _MASK64
@@ -36,12 +36,12 @@ def tag(number: int, wire: int) -> bytes:
 
 
 def delimited(start: bytes, payload: bytes) -> bytes:
-    """A value with a length, behind its tag."""
+    """Return a tag followed by a length-delimited value."""
     return b"%b%b%b" % (start, varint(len(payload)), payload)
 
 
 def read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """The number, unsigned, and where to go on."""
+    """Return the unsigned number and the next offset."""
     number = shift = 0
     while at < end:
         byte = data[at]
@@ -56,7 +56,7 @@ def read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def read_bounds(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """Where a value with a length starts and stops."""
+    """Return the bounds of a length-delimited value."""
     if at < end and data[at] < 0x80:
         start = at + 1
         stop = start + data[at]
@@ -69,7 +69,7 @@ def read_bounds(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def skip(data: bytes, at: int, end: int, wire: int) -> int:
-    """Where to go on after a value nobody knows."""
+    """Return the offset after the value of an unknown field."""
     match wire:
         case 0:
             return read_varint(data, at, end)[1]
@@ -84,7 +84,7 @@ def skip(data: bytes, at: int, end: int, wire: int) -> int:
 
 
 def members(data: bytes, at: int, end: int) -> Iterator[tuple[int, int | bytes]]:
-    """Number and value of each field, numbers unsigned. Fixed-size values are left out."""
+    """Yield number and value of each field, numbers unsigned. Fixed-size values are skipped."""
     while at < end:
         key, at = read_varint(data, at, end)
         if key & 7 == VARINT:

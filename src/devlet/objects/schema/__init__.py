@@ -1,1 +1,1 @@
-"""The messages of the Kubernetes API, and documents brought into their shape."""
+"""The messages of the Kubernetes API, and the JSON shape of documents."""

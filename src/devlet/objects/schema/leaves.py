@@ -1,7 +1,7 @@
-"""The values at the ends of a Kubernetes document: what is accepted in JSON, and how it is written again.
+"""The scalar values of a Kubernetes document: what JSON may contain, and how it is written again.
 
-Each converter takes a value that is not null and returns it as Go would write it, or raises `Mismatch`; the
-message's plan (`objects.shape`) adds the path on the way out. Null is the business of whoever holds the value.
+Each converter takes a value other than null and returns it as Go would write it, or raises `Mismatch`. The message's
+plan (`objects.schema.shape`) adds the path to the error, and handles null.
 """
 
 import binascii
@@ -14,18 +14,18 @@ from devlet.errors import InvalidInput
 from devlet.objects.values.quantity import Quantity
 from devlet.objects.values.timestamps import format_micro_time, format_time, parse_micro_time, parse_time
 
-Unknown = list[str]  # gets an entry per unknown key
+Unknown = list[str]  # collects unknown keys
 Convert = Callable[[Any, Unknown], Any]
 
-ZERO_TIME = datetime(1, 1, 1, tzinfo=UTC)  # in Go: no time is set
-MAX_DEPTH = 100  # of values that have no schema
+ZERO_TIME = datetime(1, 1, 1, tzinfo=UTC)  # Go's unset time
+MAX_DEPTH = 100  # nesting of values without a schema
 
 _STRINGS = {str}
 _INT64 = 1 << 63
 
 
 class Mismatch(Exception):
-    """The value is not of the expected type. `path` grows from the value outward."""
+    """The value does not have the expected type. Callers extend `path` from the value outward."""
 
     def __init__(self, value: object, expected: str, *, problem: str = "") -> None:
         self.path: list[str] = []
@@ -94,7 +94,7 @@ def base64(value: Any, _: Unknown) -> str:
 
 
 def quantity(value: Any, _: Unknown) -> str:
-    """In canonical form, as text: 1000m becomes 1."""
+    """Return the canonical form as a string: 1000m becomes 1."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise Mismatch(value, "quantity")
     try:
@@ -125,7 +125,7 @@ def micro_time(value: Any, _: Unknown) -> str | None:
     return None if moment == ZERO_TIME else format_micro_time(moment)
 
 
-@lru_cache(4096)  # an object has several, and those of the same second are the same
+@lru_cache(4096)  # an object has several times, and those within one second are equal
 def _time(value: str) -> str | None:
     moment = _moment(value, parse_time)
     return None if moment == ZERO_TIME else format_time(moment)
@@ -139,7 +139,7 @@ def _moment(value: str, parse: Callable[[object], datetime]) -> datetime:
 
 
 def anything(value: Any, _: Unknown) -> Any:
-    """A copy of a value that has no schema."""
+    """Copy a value that has no schema."""
     return _copy(value, MAX_DEPTH)
 
 
@@ -158,7 +158,7 @@ def _copy(value: Any, depth: int) -> Any:
 
 
 def _as_float(value: int) -> float:
-    """As Go reads a whole number that 64 bits cannot hold."""
+    """Return a whole number that does not fit 64 bits as Go reads it."""
     try:
         return float(value)
     except OverflowError:
@@ -226,5 +226,5 @@ CONVERT: dict[str, Convert] = {
     "items": list_of(string, str, of_strings=True),
 }
 
-# What Go writes for a value that is not set; null where there is no entry.
+# What Go writes for an unset value; null if there is no entry.
 ZERO: dict[str, Any] = {"string": "", "bool": False, "int32": 0, "int64": 0, "quantity": "0", "intorstring": 0}

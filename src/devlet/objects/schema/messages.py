@@ -1,9 +1,9 @@
-"""What Kubernetes objects are made of: every message of the API with its fields, as the reference has them.
+"""The messages of the Kubernetes API with their fields, as in the reference.
 
-The table is data (`kube_schema.json`) and is read on first use; a message is built when it is first asked for.
-A message is both the protobuf layout (`fields`, by number) and the JSON shape (`properties`, by key). They differ:
-an `inline` field is a sub-message in protobuf, while its keys belong to the parent in JSON; and neither `kind`
-nor `apiVersion` is part of a top-level object's message.
+The table is data (`kube_schema.json`) that is read on first use; each message is built when it is first needed. A
+message describes both the protobuf layout (`fields`, by number) and the JSON shape (`properties`, by key). They differ:
+an `inline` field is a sub-message in protobuf, while its keys belong to the parent in JSON; and neither `kind` nor
+`apiVersion` is part of a top-level object's message.
 """
 
 import pkgutil
@@ -23,7 +23,7 @@ __all__ = [
     "message_of",
 ]
 
-# These have one form, that of meta/v1, and are sent with the API version of whatever they are about.
+# These have only the meta/v1 form, and are sent with the API version of the object that they are about.
 _META_KINDS = frozenset(
     {
         "CreateOptions",
@@ -39,10 +39,11 @@ _META_KINDS = frozenset(
 
 
 class Field(Struct, frozen=True):
-    """A member of a message. `type` is a scalar (string, bytes, bool, int32, int64) or the name of a message.
+    """A field of a message. `type` is a scalar (string, bytes, bool, int32, int64) or the name of a message.
 
-    With the label "map" it is the type of the values; keys are strings. Go writes a member whose value is zero
-    unless `omitempty` (which does not count for messages that are no pointers) or `omitzero` says otherwise."""
+    With the label "map" it is the type of the values; keys are strings. Go writes a field whose value is zero unless
+    `omitempty` (which has no effect on messages that are not pointers) or `omitzero` is set.
+    """
 
     number: int
     type: str
@@ -54,45 +55,46 @@ class Field(Struct, frozen=True):
     omitempty: bool = False
     omitzero: bool = False
     inline: bool = False
-    patch_strategy: tuple[str, ...] = ()  # of strategic merge patch: "merge", "replace", "retainKeys"
+    patch_strategy: tuple[str, ...] = ()  # for strategic merge patch: "merge", "replace", "retainKeys"
     patch_merge_key: str = ""
-    list_type: str = ""  # of server-side apply: "atomic", "set", "map"
+    list_type: str = ""  # for server-side apply: "atomic", "set", "map"
     list_map_keys: tuple[str, ...] = ()
-    map_type: str = ""  # of server-side apply: "atomic", "granular"
+    map_type: str = ""  # for server-side apply: "atomic", "granular"
     default: Any = None
 
     @property
     def special(self) -> str:
-        """Which JSON form of its own the type has ("quantity", "time", …), if any."""
+        """Return the name of the type's special JSON form ("quantity", "time", …), or an empty string."""
         return _table().special.get(self.type, "")
 
     @property
     def is_message(self) -> bool:
-        """Whether a value (an element, with the labels "repeated" and "map") is a JSON object with known keys."""
+        """Return whether a value (or, with the labels "repeated" and "map", an element) is a JSON object with known
+        keys."""
         return "." in self.type and not self.special
 
     def message(self) -> "Message":
-        """The message of a value. Special types have one too: their protobuf layout."""
+        """Return the message of a value. Special types also have one: their protobuf layout."""
         return message(self.type)
 
 
 class Message(Struct, frozen=True, dict=True, eq=False):
-    """A structure of the API: its protobuf layout and its JSON shape. There is one instance of each."""
+    """A structure of the API: its protobuf layout and its JSON shape. Each exists once."""
 
     name: str
     layout: tuple[Field, ...] = msgspec.field(name="fields")
     special: str = ""
-    map_type: str = ""  # of server-side apply: "atomic" if always owned as a whole
+    map_type: str = ""  # for server-side apply: "atomic" if always owned as a whole
     required: tuple[str, ...] = ()
 
     @cached_property
     def fields(self) -> dict[int, Field]:
-        """By protobuf number, ascending."""
+        """Return the fields by protobuf number, ascending."""
         return {field.number: field for field in self.layout}
 
     @cached_property
     def properties(self) -> dict[str, Field]:
-        """By JSON key, with those of inline messages in their place."""
+        """Return the fields by JSON key, with those of inline messages in their place."""
         found: dict[str, Field] = {}
         for field in self.layout:
             if field.inline:
@@ -103,7 +105,7 @@ class Message(Struct, frozen=True, dict=True, eq=False):
 
     @property
     def is_kind(self) -> bool:
-        """Whether the JSON object may say `kind` and `apiVersion`, which are no properties of the message."""
+        """Return whether the JSON object may have `kind` and `apiVersion`, which are not properties of the message."""
         return self.name in _kind_names()
 
 
@@ -114,20 +116,21 @@ class _Table(Struct, frozen=True):
 
 
 def message(name: str) -> Message:
-    """The message of this full name, as in `k8s.io.api.core.v1.Pod`. KeyError if there is none."""
+    """Return the message with this full name, such as `k8s.io.api.core.v1.Pod`. Raises KeyError if it does not
+    exist."""
     return _message(name)
 
 
 @lru_cache(1024)  # of names that clients send
 def message_of(api_version: str, kind: str) -> Message | None:
-    """The message of objects that say this apiVersion and kind; None if the table does not have them."""
+    """Return the message of objects with this apiVersion and kind; None if the table does not have it."""
     version = "v1" if kind in _META_KINDS else api_version
     name = _table().kinds.get(f"{version}/{kind}")
     return None if name is None else _message(name)
 
 
 def kinds() -> dict[str, str]:
-    """All kinds: `apiVersion/Kind` with the name of their message. Not to be changed."""
+    """Return all kinds: `apiVersion/Kind` with the name of their message. Do not modify the result."""
     return _table().kinds
 
 
@@ -150,15 +153,16 @@ def _table() -> _Table:
 
 
 def keeps_zero(field: Field) -> bool:
-    """Whether a member that is set to its zero value is written."""
+    """Return whether a field that is set to its zero value is written."""
     return not field.omitzero if _is_struct(field) else field.pointer or not field.omitempty
 
 
 def is_always_written(field: Field) -> bool:
-    """Whether the member is written even if it is not set."""
+    """Return whether the field is written even if it is not set."""
     return not field.omitzero if _is_struct(field) and not field.pointer else not field.omitempty
 
 
 def _is_struct(field: Field) -> bool:
-    """A struct in Go: `omitempty` has no effect on it. Named list types are messages in protobuf, but no structs."""
+    """Return whether the field is a struct in Go, for which `omitempty` has no effect. Named list types are messages in
+    protobuf, but not structs."""
     return field.label == "single" and "." in field.type and field.special != "items"

@@ -1,10 +1,11 @@
-"""The JSON shape of Kubernetes objects: what Go's decoding and encoding would make of a document.
+"""The JSON shape of Kubernetes objects: the result of decoding and encoding a document with Go.
 
-A member that is null is not set. Which members are written although they are not set is Go's choice, per field:
-a Pod always has `status: {}`, an Event `firstTimestamp: null`. Unlike Go we keep what the schema does not know:
-such keys stay where they were, behind the known ones, and are reported.
+A field that is null is not set. Go decides for each field whether it is written although it is not set: a Pod always
+has `status: {}`, an Event `firstTimestamp: null`. Unlike Go, devlet keeps unknown keys: they stay at their level, after
+the known ones, and are reported.
 
-Every write passes here, so each message gets a `Plan` once, and a plan looks only at the keys that are there.
+Every write passes through here, so each message gets a `Plan` once, and a plan only looks at the keys that are
+present.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,20 +33,21 @@ __all__ = [
     "plan",
 ]
 
-MOST_UNKNOWN = 100  # more unknown keys than this are kept too, but no longer listed
+MOST_UNKNOWN = 100  # more unknown keys are kept, but not listed
 
 
 class Conformed(Struct, frozen=True):
     document: Document
-    unknown: tuple[str, ...]  # paths, as in spec.containers[0].foo
+    unknown: tuple[str, ...]  # paths, such as spec.containers[0].foo
 
 
 def conform(document: Document, message: Message, base: Document | None = None) -> Conformed:
-    """The document in the shape of the message. What is returned shares no list or dict with what was given.
+    """Return the document in the shape of the message. The result shares no list or dict with the document.
 
-    `base` is in shape, and the document was made from it: the very lists and dicts that are still where they were are
-    taken as they are, with what is unknown in them. BadRequest if a value has the wrong type, naming its path and the
-    type that was expected."""
+    `base` is in shape, and the document was made from it: lists and dicts that are the same objects at the same place
+    are reused, including their unknown keys. Raises BadRequest if a value has the wrong type, with its path and the
+    expected type.
+    """
     unknown: Unknown = []
     try:
         made = plan(message).convert(document, unknown, base)
@@ -55,7 +57,7 @@ def conform(document: Document, message: Message, base: Document | None = None) 
 
 
 def conform_kind(document: Document, api_version: str, kind: str) -> Document:
-    """The document in the shape of a kind that is in the schema table. Raises as `conform` does."""
+    """Return the document in the shape of a kind that is in the schema table. Raises the errors of `conform`."""
     message = message_of(api_version, kind)
     if message is None:
         raise BadRequest(f"{kind} in version {api_version} is not known")
@@ -63,7 +65,7 @@ def conform_kind(document: Document, api_version: str, kind: str) -> Document:
 
 
 def conform_any(document: Document) -> Document:
-    """A copy of a document that has no message. BadRequest if a value in it is not JSON or is nested too deeply."""
+    """Copy a document that has no message. Raises BadRequest if a value in it is not JSON or is nested too deeply."""
     kind = document["kind"]
     try:
         return {leaves.key(key): _anything_at(key, value) for key, value in document.items()}
@@ -84,18 +86,18 @@ def _subject(message: Message) -> str:
     return f'{kind} in version "{version}" cannot be handled as a {kind}'
 
 
-# Rank, converter, whether a zero value is written, and the plan of a member that is a message.
+# Rank, converter, whether a zero value is written, and the plan of a field that is a message.
 _Member = tuple[int, Convert, bool, "Plan | None"]
 
 
 class Plan:
-    """How to bring the JSON form of one message into shape. Empty until it is first used: few are."""
+    """How to bring the JSON form of one message into shape. Initialized on first use, because few messages are used."""
 
     def __init__(self, message: Message) -> None:
         self.name = message.name.rpartition(".")[2]
         self._message = message
         self._members: dict[str, _Member] = {}
-        self._always: dict[str, Callable[[], Any]] = {}  # what is written for members that are not set
+        self._always: dict[str, Callable[[], Any]] = {}  # what is written for unset fields
 
     def _fill(self) -> dict[str, _Member]:
         members: dict[str, _Member] = {}
@@ -106,7 +108,7 @@ class Plan:
             members[key] = (rank, _convert(field), keeps_zero(field), below)
             if is_always_written(field):
                 self._always[key] = _zero(field)
-        self._members = members  # last: another thread may look
+        self._members = members  # set last, because another thread may read it
         return members
 
     def convert(self, document: object, unknown: Unknown, base: Document | None = None) -> Document:
@@ -144,7 +146,7 @@ class Plan:
         return made
 
     def complete(self, made: Document, *, in_order: bool = True) -> Document:
-        """Add the members that are always written, and put all into the order of the schema."""
+        """Add the fields that are always written, and put all fields into the order of the schema."""
         members = self._members or self._fill()
         for key, zero in self._always.items():
             if key not in made:
@@ -159,19 +161,20 @@ def plan(message: Message) -> Plan:
 
 
 def _zero(field: Field) -> Callable[[], Any]:
-    """What is written for a member that is not set."""
+    """Return what is written for an unset field."""
     if field.label != "single" or field.pointer:
         return lambda: None
     return _zero_value(field)
 
 
 def _zero_element(field: Field) -> Callable[[], Any]:
-    """What is written for a null in a list or a map. Bytes pass through protobuf, where null and empty are the same."""
+    """Return what is written for a null in a list or a map. Bytes go through protobuf, where null and empty are the
+    same."""
     return str if field.type == "bytes" else _zero_value(field)
 
 
 def _zero_value(field: Field) -> Callable[[], Any]:
-    """What is written for a value that is not set."""
+    """Return what is written for an unset value."""
     if field.is_message:
         message = field.message()
         return lambda: plan(message).complete({})

@@ -1,8 +1,8 @@
-"""Long lists of messages, brought into shape in C: the devices of a slice are a thousand small objects.
+"""Shape long lists of messages in C: the devices of a slice are a thousand small objects.
 
-From the schema each message gets a type that accepts only what needs no second look: no nulls, no unknown keys, no
-member whose JSON form is special (other than quantities). A list that fits comes out exactly as `objects.shape` would
-make it, several times faster; any other is refused without a reason, and left to `objects.shape`.
+Each message of the schema gets a msgspec type that accepts only simple values: no nulls, no unknown keys, no field with
+a special JSON form (other than quantities). A list that fits is converted exactly as `objects.schema.shape` would do
+it, but several times faster. Any other list is rejected without a reason and left to `objects.schema.shape`.
 """
 
 from functools import cache, lru_cache
@@ -17,11 +17,11 @@ from devlet.objects.schema.messages import Field, Message, is_always_written, ke
 
 __all__ = ["WORTH_IT", "shaped"]
 
-WORTH_IT = 8  # elements; making the types of a message takes as long as shaping a hundred of its values
+WORTH_IT = 8  # elements; creating the types of a message takes as long as shaping a hundred of its values
 
 
 class _Quantity(str):
-    """In canonical form."""
+    """A quantity in canonical form."""
 
     __slots__ = ()
 
@@ -37,7 +37,8 @@ _ZERO: dict[str, Any] = {"string": "", "bool": False, "int32": 0, "int64": 0}
 
 
 def shaped(values: list[Any], message: Message) -> list[Document] | None:
-    """The messages in shape; None if one of them is unusual. What is returned shares no list or dict with `values`."""
+    """Return the messages in shape; None if one of them is not simple. The result shares no list or dict with
+    `values`."""
     if (wanted := _list_type(message)) is None:
         return None
     try:
@@ -49,7 +50,7 @@ def shaped(values: list[Any], message: Message) -> list[Document] | None:
 
 
 def _read(_: type, value: Any) -> _Quantity:
-    """What cannot be hashed is a TypeError, of which the caller makes a ValidationError."""
+    """Read a quantity. An unhashable value raises TypeError, which msgspec turns into a ValidationError."""
     return _canonical(value)
 
 
@@ -66,7 +67,7 @@ def _list_type(message: Message) -> Any:
 
 @cache
 def _type(message: Message) -> type[msgspec.Struct] | None:
-    """None if every value is unusual. No message of the schema contains itself."""
+    """Return the type; None if no value of the message is simple. No message of the schema contains itself."""
     members = []
     for i, (key, field) in enumerate(message.properties.items()):
         type_ = _member_type(field)
@@ -78,7 +79,7 @@ def _type(message: Message) -> type[msgspec.Struct] | None:
 
 
 def _with_default(key: str, field: Field, type_: Any) -> tuple[Any, Any]:
-    if is_always_written(field):  # one that is not there is unusual
+    if is_always_written(field):  # a missing field is left to the slow path
         return type_, msgspec.field(name=key)
     if keeps_zero(field) or field.label != "single":
         return type_ | UnsetType, msgspec.field(name=key, default=UNSET)
@@ -86,14 +87,14 @@ def _with_default(key: str, field: Field, type_: Any) -> tuple[Any, Any]:
 
 
 def _member_type(field: Field) -> Any:
-    """None if such a member is unusual."""
+    """Return the type of a field; None if its values are never simple."""
     value: Any = _value_type(field)
     if value is None or (field.label == "single" and field.type not in _ZERO and not keeps_zero(field)):
         return None
     if field.label == "single":
         return value
     many = list[value] if field.label == "repeated" else dict[str, value]
-    return many if keeps_zero(field) else Annotated[many, Meta(min_length=1)]  # an empty one would be left out
+    return many if keeps_zero(field) else Annotated[many, Meta(min_length=1)]  # an empty list would be left out
 
 
 def _value_type(field: Field) -> Any:

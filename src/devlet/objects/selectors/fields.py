@@ -1,8 +1,8 @@
-"""Field selectors: `spec.nodeName=worker,status.phase!=Failed`, for the few fields each kind offers.
+"""Field selectors: `spec.nodeName=worker,status.phase!=Failed`, for the few fields that each kind supports.
 
-A field that is not set compares as the empty text; flags compare as `true` and `false`. Requirements carry the name
-under which a field is stored, so `spec.host` becomes `spec.nodeName`, and an events.k8s.io Event's `regarding.name`
-becomes `involvedObject.name`. Documents of either Event shape can be matched.
+An unset field compares as the empty string; booleans compare as `true` and `false`. Requirements use the stored name of
+a field, so `spec.host` becomes `spec.nodeName`, and `regarding.name` of an events.k8s.io Event becomes
+`involvedObject.name`. Documents of either Event shape can be matched.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ class FieldRequirement:
 
 @dataclass(frozen=True, slots=True)
 class FieldSelector:
-    """Selects documents that meet all requirements."""
+    """A selector. It matches documents that meet all requirements."""
 
     requirements: tuple[FieldRequirement, ...] = ()
 
@@ -43,7 +43,7 @@ class FieldSelector:
         return True
 
     def exact(self, field: str) -> str | None:
-        """The value that the field must have, if there is one."""
+        """Return the value that the field must have, if the selector requires a single value."""
         for requirement in self.requirements:
             if requirement.field == field and requirement.operator == "=":
                 return requirement.value
@@ -61,7 +61,7 @@ EVERYTHING: Final = FieldSelector()
 
 
 def parse(text: str, api_version: str, kind: str, namespaced: bool) -> FieldSelector:
-    """Read a selector for a kind; BadRequest for a field it does not offer."""
+    """Parse a selector for a kind. Raises BadRequest for a field that the kind does not support."""
     if len(text) > MAX_TEXT:
         raise BadRequest(f"field selector has {len(text)} characters, at most {MAX_TEXT} are allowed")
     fields = selectable_fields(api_version, kind, namespaced)
@@ -76,7 +76,7 @@ def parse(text: str, api_version: str, kind: str, namespaced: bool) -> FieldSele
 
 
 def selectable_fields(api_version: str, kind: str, namespaced: bool) -> Mapping[str, str]:
-    """The fields of a kind: as clients call them → as they are stored."""
+    """Return the fields of a kind: from the names that clients use to the stored names."""
     fields = {"metadata.name": "metadata.name"}
     if namespaced:
         fields["metadata.namespace"] = "metadata.namespace"
@@ -104,7 +104,7 @@ def unescape(value: str) -> str:
 
 
 def _split(text: str) -> list[str]:
-    """At commas that are not escaped."""
+    """Split at commas that are not escaped."""
     terms: list[str] = []
     start = at = 0
     while at < len(text):
@@ -156,7 +156,7 @@ def _flag(*path: str) -> Getter:
 
 
 def _either(*getters: Getter) -> Getter:
-    """The first that is set."""
+    """Return a getter for the first of the fields that is set."""
     return lambda document: next(filter(None, (get(document) for get in getters)), "")
 
 
@@ -186,7 +186,7 @@ def _same(*fields: str) -> dict[str, str]:
 
 _same("metadata.name", "metadata.namespace")
 
-# By group and kind: all versions of a group offer the same fields.
+# By group and kind: all versions of a group support the same fields.
 _FIELDS: dict[tuple[str, str], dict[str, str]] = {
     ("", "Pod"): {
         "spec.host": "spec.nodeName",

@@ -1,7 +1,7 @@
-"""Label selectors: the text form of requests (`app=web,tier notin (cache)`) and the LabelSelector document.
+"""Label selectors: the string form of requests (`app=web,tier notin (cache)`) and the LabelSelector document.
 
-An empty selector selects everything, and so does an empty document; a document that is not there selects nothing.
-`!=` and `notin` also select what does not carry the label.
+An empty selector and an empty document select everything. A missing document selects nothing. `!=` and `notin` also
+select objects without the label.
 """
 
 import re
@@ -29,7 +29,7 @@ _integer = re.compile(r"[-+]?[0-9]{1,64}").fullmatch
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One condition on one label. Make it with `requirement`, which checks it."""
+    """One condition on one label. `requirement` creates and checks it."""
 
     key: str
     operator: Operator
@@ -67,7 +67,8 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """Selects labels that meet all requirements; the text is canonical and parses to an equal selector."""
+    """A selector for labels that meet all requirements. Its string form is canonical and parses to an equal
+    selector."""
 
     requirements: tuple[Requirement, ...] = ()
     selects_nothing: bool = False
@@ -91,19 +92,19 @@ NOTHING: Final = LabelSelector(selects_nothing=True)
 
 
 def parse(text: str) -> LabelSelector:
-    """Read the text form; BadRequest says what was found instead of what."""
+    """Parse the string form. Raises BadRequest that says what was found and what was expected."""
     if len(text) > MAX_TEXT:
         raise BadRequest(f"label selector has {len(text)} characters, at most {MAX_TEXT} are allowed")
     return _selector(_Parser(_token(text)).requirements())
 
 
 def from_labels(labels: Labels) -> LabelSelector:
-    """Selects what carries all these labels, such as a pod's `spec.nodeSelector`."""
+    """Select objects that have all these labels, as a pod's `spec.nodeSelector` does."""
     return _selector(requirement(key, "=", (value,)) for key, value in labels.items())
 
 
 def from_document(document: object, path: str = "") -> LabelSelector:
-    """Read a LabelSelector document; `path` is where it stands, for the errors."""
+    """Parse a LabelSelector document; `path` is its place, for errors."""
     if document is None:
         return NOTHING
     prefix = f"{path}." if path else ""
@@ -120,7 +121,7 @@ def from_document(document: object, path: str = "") -> LabelSelector:
 
 
 def expression_requirement(expression: object, operators: Mapping[str, Operator], path: str) -> Requirement:
-    """Read `{key, operator, values}`, whose operator must be one of `operators`."""
+    """Parse `{key, operator, values}`, whose operator must be one of `operators`."""
     fields = _typed(expression, dict, path, "an object")
     name = fields.get("operator", "")
     operator = operators.get(name) if isinstance(name, str) else None
@@ -134,7 +135,7 @@ def expression_requirement(expression: object, operators: Mapping[str, Operator]
 
 
 def requirement(key: str, operator: Operator, values: tuple[str, ...], path: str = "") -> Requirement:
-    """A checked requirement; InvalidInput names what is wrong with key or values."""
+    """Return a checked requirement. Raises InvalidInput if key or values are invalid."""
     prefix = f"{path}." if path else ""
     errors = [f"{prefix}key: Invalid value: {_quoted(key)}: {'; '.join(e)}" for e in (names.label_key(key),) if e]
     if wrong := _wrong_count(operator, len(values)):
@@ -152,7 +153,7 @@ def requirement(key: str, operator: Operator, values: tuple[str, ...], path: str
 
 
 def int64(text: str) -> int | None:
-    """The number that the text is, if it fits 64 bits."""
+    """Return the string as a number, if it is one that fits 64 bits."""
     if not _integer(text):
         return None
     value = int(text)
@@ -187,7 +188,8 @@ def _typed(value: Any, type_: type[Any], path: str, what: str) -> Any:
 
 
 class _Parser:
-    """Recursive descent. `in` and `notin` are operators only where an operator may stand, so both can be keys."""
+    """A recursive descent parser. `in` and `notin` are operators only where an operator may stand, so both can be
+    keys."""
 
     def __init__(self, tokens: list[str]) -> None:
         self._tokens = tokens
@@ -226,7 +228,7 @@ class _Parser:
             raise InvalidInput(f"found '{key}', expected: identifier")
         if absent or self._peek() in ("", ","):
             return requirement(key, "!" if absent else "exists", ())
-        # A bad key is reported before whatever follows it.
+        # An invalid key is reported before any error after it.
         requirement(key, "exists", ())
         token = self._next()
         operator = _BINARY.get(token)

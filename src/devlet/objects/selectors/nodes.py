@@ -1,7 +1,7 @@
-"""Node selectors: which nodes a slice, a device, an allocation or a pod's node affinity is for.
+"""Node selectors: the nodes that a slice, a device, an allocation or a pod's node affinity is for.
 
-Terms are alternatives, the requirements inside a term must all hold. A term without requirements selects no node, and
-neither does a selector without terms: the opposite of label selectors.
+Terms are alternatives; all requirements of a term must hold. A term without requirements selects no node, and neither
+does a selector without terms. This is the opposite of label selectors.
 """
 
 from collections.abc import Mapping
@@ -51,7 +51,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class NodeSelector:
-    """Terms that select nothing are left out."""
+    """A node selector, without terms that select nothing."""
 
     terms: tuple[Term, ...]
 
@@ -65,7 +65,7 @@ class NodeSelector:
 
 
 def parse(document: object, path: str = "") -> NodeSelector:
-    """Read a NodeSelector document; `path` is where it stands, for the errors."""
+    """Parse a NodeSelector document; `path` is its place, for errors."""
     prefix = f"{path}." if path else ""
     terms = _list(_object(document, path or "nodeSelector").get("nodeSelectorTerms"), f"{prefix}nodeSelectorTerms")
     parsed = [parse_term(term, f"{prefix}nodeSelectorTerms[{i}]") for i, term in enumerate(terms)]
@@ -74,12 +74,13 @@ def parse(document: object, path: str = "") -> NodeSelector:
 
 @lru_cache(4096)
 def parsed(selector: node.NodeSelector, path: str = "") -> NodeSelector:
-    """Read a selector from an object's view. The same few selectors are matched against many nodes."""
+    """Parse a selector of a typed view. Results are cached, because the same few selectors are matched against many
+    nodes."""
     return parse(msgspec.json.decode(msgspec.json.encode(selector)), path)
 
 
 def parse_term(document: object, path: str) -> Term | None:
-    """Read one NodeSelectorTerm; None if it has no requirements and so selects nothing."""
+    """Parse one NodeSelectorTerm; None if it has no requirements and so selects nothing."""
     term = _object(document, path)
     expressions = _list(term.get("matchExpressions"), f"{path}.matchExpressions")
     fields = _list(term.get("matchFields"), f"{path}.matchFields")

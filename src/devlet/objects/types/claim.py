@@ -1,7 +1,7 @@
-"""Views of resource claims and templates: which devices are wanted, and which were given.
+"""Views of resource claims and templates: the devices that are wanted, and those that are allocated.
 
-A request is either `exactly` or a list of alternatives (`first_available`, in order of preference). Results name
-the request they satisfy, an alternative as `request/subrequest`.
+A request is either `exactly` or a list of alternatives (`first_available`, in order of preference). Results name the
+request that they satisfy, an alternative as `request/subrequest`.
 """
 
 from typing import Any
@@ -50,7 +50,7 @@ __all__ = [
 
 
 class DeviceToleration(View, frozen=True, kw_only=True):
-    """An empty key means all keys, an empty effect all effects."""
+    """A toleration. An empty key matches all keys, an empty effect all effects."""
 
     key: str = ""
     operator: str = ""
@@ -74,7 +74,7 @@ class ExactDeviceRequest(View, frozen=True, kw_only=True):
 
 
 class DeviceSubRequest(View, frozen=True, kw_only=True):
-    """An alternative. It cannot ask for admin access."""
+    """An alternative of a request. It cannot ask for admin access."""
 
     name: str = ""
     device_class_name: DeviceClassName = DeviceClassName("")
@@ -92,7 +92,7 @@ class DeviceRequest(View, frozen=True, kw_only=True):
 
 
 class DeviceConstraint(View, frozen=True, kw_only=True):
-    """Without `requests` it is about all requests of the claim."""
+    """A constraint. Without `requests` it applies to all requests of the claim."""
 
     requests: tuple[RequestRef, ...] = ()
     match_attribute: str | None = None
@@ -100,7 +100,7 @@ class DeviceConstraint(View, frozen=True, kw_only=True):
 
 
 class DeviceClaimConfiguration(DeviceConfiguration, frozen=True, kw_only=True):
-    """Without `requests` it is for all requests of the claim."""
+    """A configuration. Without `requests` it applies to all requests of the claim."""
 
     requests: tuple[RequestRef, ...] = ()
 
@@ -119,7 +119,7 @@ class ResourceClaimSpec(View, frozen=True, kw_only=True):
 
 
 class DeviceResult(View, frozen=True, kw_only=True):
-    """A device that was given to a request."""
+    """A device that is allocated for a request."""
 
     request: RequestRef = RequestRef("")
     driver: DriverName = DriverName("")
@@ -138,7 +138,7 @@ class DeviceResult(View, frozen=True, kw_only=True):
 
     @property
     def share(self) -> ShareIdentity | None:
-        """The part that is held, if the device may be allocated several times."""
+        """Return the share that is held, if the device may be allocated several times."""
         return ShareIdentity(self.identity, self.share_id) if self.share_id else None
 
 
@@ -153,7 +153,7 @@ class DeviceAllocation(View, frozen=True, kw_only=True):
 
 
 class AllocationResult(View, frozen=True, kw_only=True):
-    """Without a node selector the devices can be used everywhere."""
+    """An allocation. Without a node selector the devices can be used on every node."""
 
     devices: DeviceAllocation = DeviceAllocation()
     node_selector: NodeSelector | None = None
@@ -174,7 +174,7 @@ class NetworkDeviceData(View, frozen=True, kw_only=True):
 
 
 class AllocatedDeviceStatus(View, frozen=True, kw_only=True):
-    """What the driver says about a device that it has prepared."""
+    """The driver's report about a device that it has prepared."""
 
     driver: DriverName = DriverName("")
     pool: PoolName = PoolName("")
@@ -215,12 +215,12 @@ class ResourceClaim(View, frozen=True, kw_only=True):
 
     @property
     def results(self) -> tuple[DeviceResult, ...]:
-        """The devices it holds; none as long as it is not allocated."""
+        """Return the devices that the claim holds; empty if it is not allocated."""
         return self.status.allocation.devices.results if self.status.allocation else ()
 
 
 class ResourceClaimTemplateSpec(View, frozen=True, kw_only=True):
-    """Labels and annotations of `metadata`, and all of `spec`, go into each claim that is made from the template."""
+    """The template of a claim. Labels and annotations of `metadata`, and all of `spec`, are copied into each claim."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
@@ -234,7 +234,8 @@ class ResourceClaimTemplate(View, frozen=True, kw_only=True):
 
 
 class PreparedDevice(Struct, frozen=True):
-    """Without requests it is for all of them. None and empty are different in the file, so they are different here."""
+    """A prepared device. Without requests it is for all of them. None and empty are different in the file, so they
+    differ here."""
 
     pool: str
     device: str

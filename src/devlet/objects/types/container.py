@@ -1,6 +1,7 @@
-"""Views of a pod's containers: what they ask for, and how they are.
+"""Views of a pod's containers: their requests and their state.
 
-Init containers have the same shape; one with restart policy Always is a sidecar and keeps running beside the others.
+Init containers have the same shape; one with restart policy Always is a sidecar, which keeps running beside the
+others.
 """
 
 from msgspec import field
@@ -28,7 +29,7 @@ __all__ = [
 
 
 class ContainerClaim(View, frozen=True, kw_only=True):
-    """Devices of an entry in the pod's resourceClaims; without `request`, all of that claim."""
+    """Devices of an entry in the pod's resourceClaims; without `request`, all devices of that claim."""
 
     name: str = ""
     request: str = ""
@@ -103,7 +104,7 @@ class Container(View, frozen=True, kw_only=True):
 
     @property
     def is_sidecar(self) -> bool:
-        """Meant for init containers: whether it goes on running after the others were started."""
+        """Return whether an init container keeps running after the other containers have started."""
         return self.restart_policy == "Always"
 
 
@@ -127,7 +128,7 @@ class ContainerStateTerminated(View, frozen=True, kw_only=True):
 
 
 class ContainerState(View, frozen=True, kw_only=True):
-    """At most one is set; none means waiting."""
+    """The state of a container. At most one field is set; none means waiting."""
 
     waiting: ContainerStateWaiting | None = None
     running: ContainerStateRunning | None = None
@@ -141,7 +142,7 @@ class ResourceHealth(View, frozen=True, kw_only=True):
 
 
 class ResourceStatus(View, frozen=True, kw_only=True):
-    """Health of the devices behind a resource name, or behind `claim:NAME[/REQUEST]`."""
+    """Health of the devices of a resource, or of `claim:NAME[/REQUEST]`."""
 
     name: str = ""
     resources: tuple[ResourceHealth, ...] = ()

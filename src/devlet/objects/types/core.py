@@ -1,6 +1,6 @@
 """Views of the small objects around pods: namespaces, configuration, accounts, events, leases.
 
-A lease runs out `lease_duration_seconds` after `renew_time`, by the reader's clock.
+A lease expires `lease_duration_seconds` after `renew_time`, by the reader's clock.
 
 Values in a secret's `data` and a config map's `binaryData` are base64 text, as on the wire.
 """
@@ -90,7 +90,7 @@ class EventSeries(View, frozen=True, kw_only=True):
 
 
 class Event(View, frozen=True, kw_only=True):
-    """In the core shape, in which events are stored."""
+    """An event in the core shape, in which events are stored."""
 
     api_version: str = ""
     kind: str = ""
@@ -111,7 +111,7 @@ class Event(View, frozen=True, kw_only=True):
     series: EventSeries | None = None
 
 
-NODE_LEASES = "kube-node-lease"  # the namespace where nodes have theirs
+NODE_LEASES = "kube-node-lease"  # the namespace of node leases
 
 
 class LeaseSpec(View, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
-"""A CustomResourceDefinition as types. The kind is not in the schema table, so these types check its documents.
+"""Types of a CustomResourceDefinition. The kind is not in the schema table, so these types check its documents.
 
-As in Go, null is the same as an absent field. Unknown fields are kept in the document and ignored here.
+As in Go, null is the same as an absent field. Unknown fields stay in the document and are ignored here.
 """
 
 from typing import Any

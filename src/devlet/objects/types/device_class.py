@@ -1,6 +1,7 @@
-"""View of a device class, and of the selectors and configuration that claims have too.
+"""View of a device class, and of selectors and configuration, which claims also have.
 
-The selectors of a class and of a request must all match; configuration is handed to the driver and never chooses.
+The selectors of a class and of a request must all match. Configuration is passed to the driver and does not affect the
+choice of devices.
 """
 
 from typing import Any

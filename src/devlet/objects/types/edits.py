@@ -1,4 +1,4 @@
-"""What is put into a container besides its image: device nodes and mounts, whoever asks for them."""
+"""Changes to a container besides its image: device nodes and mounts, from any source."""
 
 from msgspec import Struct
 
@@ -12,7 +12,7 @@ class Mount(Struct, frozen=True, gc=False):
 
 
 class DeviceNode(Struct, frozen=True, gc=False):
-    """Permissions are some of r, w and m."""
+    """A device node. Permissions are a combination of r, w and m."""
 
     container_path: str
     host_path: str

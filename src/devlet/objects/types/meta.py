@@ -1,8 +1,8 @@
-"""What all Kubernetes objects have in common, as typed views for reading.
+"""Common parts of all Kubernetes objects, as typed views for reading.
 
-A view is decoded from a document (`documents.view`) and holds only what devlet looks at: to change an object, change
-its document. Times stay the text they are on the wire (`objects.timestamps` reads them), quantities too
-(`objects.quantity`). Optional fields that can tell "unset" from zero are None when they are not set.
+A view is decoded from a document (`documents.view`) and holds only the fields that devlet uses. To change an object,
+change its document. Times and quantities stay strings as on the wire (`objects.values` parses them). Optional fields
+that distinguish "unset" from zero are None if they are not set.
 """
 
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,10 +28,10 @@ __all__ = [
 
 T = TypeVar("T")
 
-Raw = dict[str, Any]  # a part that devlet hands on without looking inside
-QuantityText = str | int | float  # JSON numbers are quantities too
+Raw = dict[str, Any]  # a part that devlet passes on without looking inside
+QuantityText = str | int | float  # JSON numbers are also valid quantities
 
-# A few lists are written as null when they are empty. They may be read as such, and are never None afterwards.
+# Some lists are written as null when they are empty. They are accepted as null, and are never None afterwards.
 if TYPE_CHECKING:
     Nullable = tuple[T, ...]
 else:
@@ -39,11 +39,11 @@ else:
 
 
 class View(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Base of all views. Keys it does not know are not part of it."""
+    """Base of all views. Unknown keys are dropped."""
 
 
 def empty_if_null(view: View, *fields: str) -> None:
-    """For `__post_init__` of views with nullable lists."""
+    """Replace null lists with empty ones. For `__post_init__` of views with nullable lists."""
     for name in fields:
         force_setattr(view, name, getattr(view, name) or ())
 
@@ -75,7 +75,7 @@ class ObjectMeta(View, frozen=True, kw_only=True):
 
     @property
     def controller(self) -> OwnerReference | None:
-        """The one owner that manages this object, if any."""
+        """Return the owner that manages this object, if any."""
         return next((owner for owner in self.owner_references if owner.controller), None)
 
     @property
@@ -91,7 +91,7 @@ class ListMeta(View, frozen=True, kw_only=True):
 
 
 class Condition(View, frozen=True, kw_only=True):
-    """A condition as newer kinds have it; pods, nodes and namespaces have variants of their own."""
+    """A condition in the form that newer kinds use; pods, nodes and namespaces have their own variants."""
 
     type: str = ""
     status: str = ""

@@ -1,6 +1,6 @@
 """Views of a node, and of the selectors that choose nodes by label or name.
 
-`capacity` is what the node has, `allocatable` what pods may use of it.
+`capacity` is the total of the node, `allocatable` the part that pods may use.
 """
 
 from msgspec import field
@@ -29,14 +29,14 @@ class NodeSelectorRequirement(View, frozen=True, kw_only=True):
 
 
 class NodeSelectorTerm(View, frozen=True, kw_only=True):
-    """All of its requirements must hold; a term without any matches no node."""
+    """A term. All of its requirements must hold; a term without any matches no node."""
 
     match_expressions: tuple[NodeSelectorRequirement, ...] = ()
     match_fields: tuple[NodeSelectorRequirement, ...] = ()
 
 
 class NodeSelector(View, frozen=True, kw_only=True):
-    """One of its terms must hold."""
+    """A node selector. One of its terms must match."""
 
     node_selector_terms: Nullable[NodeSelectorTerm] = ()
 

@@ -1,7 +1,7 @@
 """Views of a pod.
 
-A pod names its claims twice: `spec.resourceClaims` says which claim or template is behind an entry, and
-`status.resourceClaimStatuses` what was made from a template (`objects.pod_claims` puts both together).
+A pod names its claims twice: `spec.resourceClaims` names the claim or template of an entry, and
+`status.resourceClaimStatuses` the claims that were made from templates. `objects.pods.claims` combines the two.
 """
 
 from msgspec import field
@@ -44,7 +44,7 @@ __all__ = [
 
 
 class Toleration(View, frozen=True, kw_only=True):
-    """An empty key means all keys, an empty effect all effects, an empty operator Equal."""
+    """A toleration. An empty key means all keys, an empty effect all effects, an empty operator Equal."""
 
     key: str = ""
     operator: str = ""
@@ -66,7 +66,8 @@ class NodeAffinity(View, frozen=True, kw_only=True):
 
 
 class PodAffinityTerm(View, frozen=True, kw_only=True):
-    """Pods of these namespaces, of those that are selected, or of the pod's own if neither is given."""
+    """A term of pod affinity. It covers pods in the listed or selected namespaces, or in the pod's own namespace if
+    neither is given."""
 
     label_selector: Raw | None = None
     namespaces: tuple[str, ...] = ()
@@ -77,7 +78,7 @@ class PodAffinityTerm(View, frozen=True, kw_only=True):
 
 
 class PodAffinity(View, frozen=True, kw_only=True):
-    """Affinity to pods, and anti-affinity too."""
+    """Affinity and anti-affinity to pods."""
 
     required: tuple[PodAffinityTerm, ...] = field(default=(), name="requiredDuringSchedulingIgnoredDuringExecution")
 
@@ -89,7 +90,7 @@ class Affinity(View, frozen=True, kw_only=True):
 
 
 class PodResourceClaim(View, frozen=True, kw_only=True):
-    """One of the two names is set."""
+    """An entry of `resourceClaims`. One of the two names is set."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -162,14 +163,14 @@ class PodIP(View, frozen=True, kw_only=True):
 
 
 class PodResourceClaimStatus(View, frozen=True, kw_only=True):
-    """Without a claim name, no claim was necessary."""
+    """The claim of an entry. Without a claim name, no claim was necessary."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
 class ExtendedResourceMapping(View, frozen=True, kw_only=True):
-    """Which request of the claim stands for a container's extended resource."""
+    """The request of a claim that provides a container's extended resource."""
 
     container_name: str = ""
     resource_name: str = ""
@@ -223,7 +224,7 @@ class Pod(View, frozen=True, kw_only=True):
 
     @property
     def has_started(self) -> bool:
-        """Whether one of its containers runs, or has run."""
+        """Return whether one of its containers runs, or has run."""
         statuses = (*self.status.init_container_statuses, *self.status.container_statuses)
         return any(each.state.running or each.state.terminated or each.restart_count for each in statuses)
 
@@ -233,12 +234,12 @@ class Pod(View, frozen=True, kw_only=True):
 
     @property
     def containers(self) -> tuple[Container, ...]:
-        """Init containers first, as they are started; without ephemeral ones."""
+        """Return the containers, init containers first, as they are started; ephemeral containers are left out."""
         return self.spec.init_containers + self.spec.containers
 
     @property
     def reference(self) -> ObjectReference:
-        """For events about it."""
+        """Return the reference for events about the pod."""
         metadata = self.metadata
         return ObjectReference(
             kind="Pod", api_version="v1", namespace=metadata.namespace, name=metadata.name, uid=metadata.uid
@@ -246,5 +247,5 @@ class Pod(View, frozen=True, kw_only=True):
 
     @property
     def is_finished(self) -> bool:
-        """Its containers have ended and will not be started again."""
+        """Return whether all containers have ended and will not be restarted."""
         return self.status.phase in ("Succeeded", "Failed")

@@ -28,7 +28,7 @@ __all__ = [
 
 
 class DeviceAttribute(View, frozen=True, kw_only=True):
-    """Exactly one is set."""
+    """An attribute. Exactly one field is set."""
 
     int_: int | None = None
     bool_: bool | None = None
@@ -47,7 +47,7 @@ class CapacityRange(View, frozen=True, kw_only=True):
 
 
 class CapacityRequestPolicy(View, frozen=True, kw_only=True):
-    """How much of a shared capacity one claim may take: one of the values, or something in the range."""
+    """How much of a shared capacity one claim may take: one of the values, or an amount in the range."""
 
     default: QuantityText | None = None
     valid_values: tuple[QuantityText, ...] = ()
@@ -88,7 +88,7 @@ class NodeAllocatableMapping(View, frozen=True, kw_only=True):
 
 
 class Device(View, frozen=True, kw_only=True):
-    """Names of attributes and capacities without a domain belong to the driver's domain."""
+    """A device. Names of attributes and capacities without a domain belong to the driver's domain."""
 
     name: DeviceName = DeviceName("")
     attributes: dict[str, DeviceAttribute] = field(default_factory=dict)
@@ -129,5 +129,5 @@ class ResourceSlice(View, frozen=True, kw_only=True):
     spec: ResourceSliceSpec = ResourceSliceSpec()
 
     def identity(self, device: Device) -> DeviceIdentity:
-        """Of one of its devices."""
+        """Return the identity of one of its devices."""
         return DeviceIdentity(self.spec.driver, self.spec.pool.name, device.name)

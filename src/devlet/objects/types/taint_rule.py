@@ -1,6 +1,6 @@
-"""Views of what an administrator writes about devices: taint rules, and questions about pools.
+"""Views of administrators' objects about devices: taint rules, and requests for pool status.
 
-A rule without a selector matches no device, one with an empty selector matches all.
+A rule without a selector matches no device; a rule with an empty selector matches all.
 """
 
 from devlet.objects.identifiers import DeviceIdentity, DeviceName, DriverName, NodeName, PoolName
@@ -60,7 +60,7 @@ class ResourcePoolStatusRequestSpec(View, frozen=True, kw_only=True):
 
 
 class PoolStatus(View, frozen=True, kw_only=True):
-    """The counts of a pool that is incomplete stay unset, and `validation_error` says why."""
+    """The status of a pool. If the pool is incomplete the counts are unset, and `validation_error` says why."""
 
     driver: DriverName = DriverName("")
     pool_name: PoolName = PoolName("")

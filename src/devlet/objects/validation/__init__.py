@@ -1,5 +1,5 @@
-"""The checks of objects, one module per noun. `objects.kind_rules` says which kind is checked by which of them.
+"""Validation of objects, one module per type. `objects.kind_rules` assigns the checks to kinds.
 
-The checks are pure and raise nothing: they yield what is wrong as causes, with the paths and reasons of a Kubernetes
-API server.
+The checks are pure and do not raise: they yield errors as causes, with the paths and reasons of a Kubernetes API
+server.
 """

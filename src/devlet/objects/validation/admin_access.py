@@ -1,6 +1,6 @@
-"""Admin access to devices: only in namespaces that an administrator labelled for it.
+"""Admin access to devices: only in namespaces that an administrator has labelled for it.
 
-Checked when a claim or template is created, and when an allocation is written for the first time; never again later.
+It is checked when a claim or template is created, and when an allocation is first written, but not afterwards.
 """
 
 from devlet.objects.documents import Document
@@ -12,14 +12,14 @@ _DETAIL = f"admin access to devices requires the `{NAMESPACE_LABEL}: true` label
 
 
 def check_create(document: Document, namespace: Document | None) -> Causes:
-    """`namespace` is the Namespace object; without one there is no label."""
+    """Check a new object. `namespace` is its Namespace object; without one, the label counts as missing."""
     spec = document.get("spec") or {}
     if document.get("kind") == "ResourceClaimTemplate":
         spec = spec.get("spec") or {}
     if _is_allowed(namespace):
         return
     for i, request in enumerate((spec.get("devices") or {}).get("requests") or ()):
-        # Neither `exactly` nor a template's inner `spec` is part of this path.
+        # This path includes neither `exactly` nor a template's inner `spec`.
         if (request.get("exactly") or {}).get("adminAccess"):
             yield forbidden(f"spec.devices.requests[{i}].adminAccess", _DETAIL)
 

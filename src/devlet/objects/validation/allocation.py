@@ -1,4 +1,4 @@
-"""Rules for a claim's allocation when it is written for the first time. Afterwards it can only be removed."""
+"""Rules for a claim's allocation when it is first written. Afterwards it can only be removed."""
 
 from devlet.objects import names
 from devlet.objects.documents import Document

@@ -1,4 +1,5 @@
-"""Quantities as members of objects. They were read before, so a bad one is rare; it is a cause all the same."""
+"""Rules for quantities in objects. Quantities are parsed before validation, so an invalid one is rare, but is still
+reported."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 """Rules for device attributes: a map from qualified name to exactly one value, or one list of values.
 
-A slice has up to a thousand of them, so plain values are recognised first and paths are built only for others.
+A slice has up to a thousand attributes, so plain values are recognised first and paths are built only for others.
 """
 
 from functools import lru_cache
@@ -18,7 +18,8 @@ _SCALARS = ("int", "bool", "string", "version")
 
 
 def check_keys(keys: Any, path: str, known: set[str]) -> Causes:
-    """The names of attributes or capacity. The devices of a slice have the same ones: `known` remembers the good."""
+    """Check the names of attributes or capacity. The devices of a slice have the same names: `known` collects the valid
+    ones."""
     for name in keys - known:
         if names.device_qualified_name(name):
             yield from name_errors(path, name, names.device_qualified_name)
@@ -33,7 +34,8 @@ def check(attributes: dict[str, Document], path: str) -> Causes:
 
 
 def count_values(attributes: dict[str, Document]) -> int:
-    """List elements are counted singly; everything else is one value, even if it is none."""
+    """Count the values: each list element counts, and any attribute that is not a list counts as one, even if it is
+    empty."""
     return sum(_count(value) for value in attributes.values())
 
 
@@ -46,7 +48,7 @@ def _count(value: Document) -> int:
 
 
 def are_plain(attributes: dict[str, Document]) -> bool:
-    """Whether all values are surely right, and none is a list; the others are looked at closely."""
+    """Return whether all values are certainly valid and none is a list; others need a full check."""
     for value in attributes.values():
         if len(value) != 1:
             return False

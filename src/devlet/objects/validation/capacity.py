@@ -1,6 +1,6 @@
-"""Rules for a device's capacity: what may be asked of it (`requestPolicy`) if several claims share the device.
+"""Rules for a device's capacity: what claims may request of it (`requestPolicy`) if they share the device.
 
-The causes about a range sit at the member that sets the bound and show the value that breaks it, as in the reference.
+Errors of a range name the field that sets the bound and show the value that violates it, as in the reference.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ VALID_VALUES_MAX = 10
 
 
 def check(capacity: Document, path: str, shared: bool) -> Causes:
-    """One capacity; `shared` means that the device allows several allocations."""
+    """Check one capacity; `shared` means that the device allows several allocations."""
     value = parse(capacity.get("value", "0"))
     policy = capacity.get("requestPolicy")
     if value is None:
@@ -98,7 +98,7 @@ def _check_bounds(bounds: dict[str, Quantity], default: Quantity | None, path: s
 
 def _check_step(bounds: dict[str, Quantity], default: Quantity | None, path: str, capacity: Quantity) -> Causes:
     step, least = bounds["step"], bounds["min"]
-    # The reference divides by a step of zero and dies.
+    # The reference divides by a step of zero and crashes.
     if step.sign <= 0:
         yield invalid(path, str(step), "must be greater than zero")
         return

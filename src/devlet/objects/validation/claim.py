@@ -1,7 +1,7 @@
-"""Rules for ResourceClaim.spec, which templates carry too.
+"""Rules for ResourceClaim.spec, which templates also contain.
 
-A list that is too long is not looked at any further. A reference to a request is `request` or `request/subrequest`; it
-must have the form of one and it must exist, and a malformed one breaks both rules.
+If a list is too long, its elements are not checked. A reference to a request is `request` or `request/subrequest`. It
+must be well-formed and the request must exist; a malformed reference violates both rules.
 """
 
 from devlet.objects import names
@@ -46,7 +46,7 @@ def check_spec(spec: Document, path: str, check_selector: SelectorCheck) -> Caus
 
 
 def request_references(requests: list[Document]) -> set[str]:
-    """Everything a reference may name: requests, and subrequests as `request/subrequest`."""
+    """Return everything that a reference may name: requests, and subrequests as `request/subrequest`."""
     known: set[str] = set()
     for request in requests:
         name = request.get("name", "")
@@ -107,7 +107,7 @@ def _check_alternatives(alternatives: list[Document], path: str, check_selector:
 
 
 def _check_wanted(wanted: Document, path: str, check_selector: SelectorCheck) -> Causes:
-    """What `exactly` and a subrequest have in common."""
+    """Check what `exactly` and a subrequest have in common."""
     yield from required_name(f"{path}.deviceClassName", wanted.get("deviceClassName", ""), names.dns_subdomain)
     yield from selectors.check(wanted.get("selectors") or [], f"{path}.selectors", check_selector)
     yield from _check_count(wanted, path)
@@ -129,7 +129,7 @@ def _check_count(wanted: Document, path: str) -> Causes:
 
 
 def _check_capacity(amounts: Document, path: str) -> Causes:
-    # The reference looks at neither keys nor values; a negative amount would lower what others have consumed.
+    # The reference checks neither keys nor values; a negative amount would reduce what other claims have consumed.
     for name, amount in amounts.items():
         yield from name_errors(path, name, names.device_qualified_name)
         if cause := check_not_negative(f"{path}[{name}]", amount):
@@ -142,7 +142,7 @@ def _check_constraints(constraints: list[Document], path: str, known: set[str]) 
         return
     for i, constraint in enumerate(constraints):
         yield from check_references(constraint.get("requests") or [], f"{path}[{i}].requests", known)
-        # Both may be set: the reference accepts that, and then matchAttribute alone counts.
+        # Both may be set: the reference accepts that and then uses only matchAttribute.
         for member in ("matchAttribute", "distinctAttribute"):
             if (attribute := constraint.get(member)) is not None:
                 yield from name_errors(f"{path}[{i}].{member}", attribute, names.fully_qualified_device_name)

@@ -1,7 +1,7 @@
 """Rules for ResourceClaim.status.
 
-The allocation is written once; drivers then report about the devices in it. Taking the allocation away needs an empty
-`reservedFor`, and the caller drops `devices` that are no longer allocated before it asks here.
+The allocation is written once; drivers then report about its devices. Removing the allocation requires an empty
+`reservedFor`. Before it calls these checks, the caller removes `devices` that are no longer allocated.
 """
 
 from ipaddress import IPv4Interface, IPv6Interface, ip_interface
@@ -129,7 +129,7 @@ def _interface_address(text: str) -> IPv4Interface | IPv6Interface | None:
     if not slash or not (length.isascii() and length.isdigit()):
         return None
     parts = address.split(".")
-    # Leading zeros are refused by `ipaddress`; here they make an address that is not canonical.
+    # `ipaddress` rejects leading zeros; here they are reported as an address that is not canonical.
     if len(parts) == 4 and all(part.isascii() and part.isdigit() and len(part) <= 3 for part in parts):
         address = ".".join(str(int(part)) for part in parts)
     try:

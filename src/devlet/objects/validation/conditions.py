@@ -68,7 +68,7 @@ def _check_reason(reason: str, path: str) -> Causes:
 
 
 def check_binding(owner: Document, path: str) -> Causes:
-    """The condition types a device or an allocated device waits for: both lists or none, and disjoint."""
+    """Check the condition types that a device or an allocated device waits for: both lists or none, and disjoint."""
     binding, failure = owner.get("bindingConditions") or [], owner.get("bindingFailureConditions") or []
     yield from _check_types(binding, f"{path}.bindingConditions")
     yield from _check_types(failure, f"{path}.bindingFailureConditions")

@@ -1,7 +1,7 @@
 """Rules for device configuration: `opaque` parameters for one driver.
 
-Parameters are a JSON object that only the driver understands. Its size is that of the compact form: the blanks a client
-sent are gone by now.
+Parameters are a JSON object that only the driver understands. Its size is that of the compact form, without the
+whitespace that a client sent.
 """
 
 import msgspec
@@ -14,7 +14,7 @@ PARAMETERS_MAX = 10 * 1024
 
 
 def check(config: Document, path: str, stored: bool = False) -> Causes:
-    """`stored` parameters were accepted before and may have any size."""
+    """Check a configuration. `stored` parameters were accepted earlier and may have any size."""
     opaque = config.get("opaque")
     if opaque is None:
         yield required(f"{path}.opaque")
@@ -24,7 +24,7 @@ def check(config: Document, path: str, stored: bool = False) -> Causes:
 
 
 def check_raw(value: object, path: str, stored: bool = False) -> Causes:
-    """A JSON object of limited size."""
+    """Check that the value is a JSON object of limited size."""
     if value is None:
         yield required(path)
     elif not stored and len(msgspec.json.encode(value)) > PARAMETERS_MAX:

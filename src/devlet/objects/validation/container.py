@@ -33,7 +33,7 @@ _port_name = re.compile("[a-z0-9-]*").fullmatch
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a container may refer to: the names of the pod's volumes and claims."""
+    """The names that a container may refer to: the pod's volumes and claims."""
 
     volumes: frozenset[str]
     claims: frozenset[str]

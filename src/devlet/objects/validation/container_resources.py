@@ -1,6 +1,6 @@
 """Rules for a container's resources: requests, limits, and the claims it uses.
 
-cpu and memory may be overcommitted; extended resources and huge pages may not, so there requests equal limits.
+cpu and memory may be overcommitted. Extended resources and huge pages may not, so their requests equal their limits.
 """
 
 from devlet.objects import names
@@ -46,7 +46,7 @@ def check_claims(claims: list[Document], path: str, pod_claims: frozenset[str]) 
             empty = "" if pod_claims else " which is empty"
             detail = f"must be one of the names in pod.spec.resourceClaims{empty}"
             yield not_found(f"{path}[{i}].name", name, detail)
-        # The whole claim includes each of its requests.
+        # Using the whole claim includes each of its requests.
         if name and used and (not request or not {request, ""}.isdisjoint(used)):
             yield duplicate(f"{path}[{i}]", f"{name}/{request}" if request else name)
         used.add(request)

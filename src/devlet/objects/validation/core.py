@@ -1,4 +1,4 @@
-"""Rules for the other kinds of the core that devlet stores: nodes, namespaces, configuration, leases, priorities."""
+"""Rules for the other core kinds that devlet stores: nodes, namespaces, configuration, leases, priorities."""
 
 from devlet.objects import names
 from devlet.objects.documents import Document
@@ -102,7 +102,7 @@ def check_secret_update(document: Document, old: Document) -> Causes:
 
 def check_lease(document: Document) -> Causes:
     spec = document.get("spec") or {}
-    # An empty holderIdentity is fine: that is how older leader elections release a lease.
+    # An empty holderIdentity is valid: older leader elections release a lease that way.
     if (duration := spec.get("leaseDurationSeconds")) is not None and duration <= 0:
         yield invalid("spec.leaseDurationSeconds", duration, "must be greater than 0")
     if (transitions := spec.get("leaseTransitions")) is not None and transitions < 0:
@@ -134,7 +134,7 @@ def _check_keys(data: dict[str, str], path: str) -> Causes:
 
 
 def _decoded_size(data: dict[str, str]) -> int:
-    """Of base64 texts."""
+    """Return the decoded size of base64 texts."""
     return sum(len(text) // 4 * 3 - text[-2:].count("=") for text in data.values())
 
 

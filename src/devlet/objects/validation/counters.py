@@ -1,4 +1,4 @@
-"""Rules for counters: the sets a slice offers (`sharedCounters`) and what a device takes (`consumesCounters`)."""
+"""Rules for counters: the sets that a slice offers (`sharedCounters`) and what a device takes (`consumesCounters`)."""
 
 from devlet.objects import names
 from devlet.objects.documents import Document

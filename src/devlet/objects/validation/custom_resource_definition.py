@@ -1,4 +1,4 @@
-"""Rules for CustomResourceDefinition: what it takes to serve the kind it describes."""
+"""Rules for CustomResourceDefinition: the conditions for serving the kind that it describes."""
 
 from typing import Any
 
@@ -17,11 +17,11 @@ from devlet.objects.validation.field_errors import (
 )
 
 VERSIONS_MAX = 100
-SCHEMA_OBJECTS_MAX = 30_000  # in the schemas of all versions: clients that ask for OpenAPI get all of them
+SCHEMA_OBJECTS_MAX = 30_000  # in the schemas of all versions; clients that ask for OpenAPI get all of them
 
 
 def check(document: Document) -> Causes:
-    """This kind is not in the schema table, so nothing about types is known yet."""
+    """Check a definition. The kind is not in the schema table, so its types have not been checked before."""
     spec = document.get("spec")
     if not isinstance(spec, dict):
         yield required("spec")
@@ -46,7 +46,7 @@ def check(document: Document) -> Causes:
 
 
 def check_update(document: Document, old: Document) -> Causes:
-    """What objects are stored under cannot change while they are there."""
+    """Reject changes of the names under which objects are stored."""
     new, before = document.get("spec") or {}, old.get("spec") or {}
     if not isinstance(new, dict) or not isinstance(new.get("names"), dict) or not before:
         return

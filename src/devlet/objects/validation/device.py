@@ -1,6 +1,6 @@
 """Rules for one device of a slice.
 
-Most devices have a name, attributes and capacity and nothing else; the rest is looked at only if it is there.
+Most devices have a name, attributes and capacity and nothing else; other fields are checked only if present.
 """
 
 from devlet.objects import names
@@ -27,7 +27,7 @@ _NODE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 
 
 def check(device: Document, path: str, known: set[str], per_device: bool, old: Document | None) -> Causes:
-    """`known` are names of attributes and capacity that were found good before; `old` is the stored device."""
+    """Check a device. `known` are names of attributes and capacity already found valid; `old` is the stored device."""
     name = device.get("name", "")
     if names.dns_label(name):
         yield from name_errors(f"{path}.name", name, names.dns_label)
@@ -43,7 +43,7 @@ def check(device: Document, path: str, known: set[str], per_device: bool, old: D
 
 
 def is_plain(device: Document, known: set[str]) -> bool:
-    """Whether `check` surely finds nothing, where no node is selected per device."""
+    """Return whether `check` certainly finds nothing, provided that no node is selected per device."""
     given, capacities = device.get("attributes") or {}, device.get("capacity") or {}
     return (
         _PLAIN.issuperset(device)
@@ -57,7 +57,7 @@ def is_plain(device: Document, known: set[str]) -> bool:
 
 
 def is_advanced(device: Document) -> bool:
-    """Whether the device uses what halves the number of devices a slice may have."""
+    """Return whether the device uses a feature that halves the number of devices that a slice may have."""
     if device.get("taints") or device.get("consumesCounters"):
         return True
     return attributes.has_lists(device.get("attributes") or {})
@@ -109,7 +109,7 @@ def _check_nodes(device: Document, path: str, per_device: bool) -> Causes:
     elif "nodeName" in given:
         yield from name_errors(f"{path}.nodeName", device["nodeName"], names.dns_subdomain)
     if "nodeSelector" in given:
-        # The reference accepts several terms here; its allocator then fails.
+        # The reference accepts several terms here, but its allocator then fails.
         yield from node_selector.check_single(device["nodeSelector"], f"{path}.nodeSelector")
     if device.get("allNodes") is False:
         given.remove("allNodes")

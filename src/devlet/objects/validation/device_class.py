@@ -1,7 +1,7 @@
 """Rules for DeviceClass.spec.
 
-The spec may change at any time. A list that did not change counts as stored: its expressions and parameters need only
-be what some version accepted. Reordering is a change.
+The spec may change at any time. A list that did not change counts as stored: its expressions and parameters only need
+to be valid in some version. Reordering is a change.
 """
 
 from devlet.objects import names

@@ -1,6 +1,6 @@
 """Rules for Event, in its stored shape (core/v1).
 
-Clients of events.k8s.io/v1 must say more than those of core/v1: they have a time of the event and name who reports it.
+Clients of events.k8s.io/v1 must set more fields than those of core/v1: the time of the event and its reporter.
 """
 
 from devlet.objects import names
@@ -14,12 +14,12 @@ NOTE_MAX = 1024
 
 _TYPES = ("Normal", "Warning")
 _DEPRECATED = ("firstTimestamp", "lastTimestamp", "count", "source")
-# Where events about objects without a namespace live.
+# The namespace of events about objects without a namespace.
 _CLUSTER_NAMESPACES = ("", "default", "kube-system")
 
 
 def check(document: Document) -> Causes:
-    """What every event has to respect."""
+    """Check the rules for every event."""
     namespace = (document.get("metadata") or {}).get("namespace") or ""
     involved = (document.get("involvedObject") or {}).get("namespace") or ""
     matches = involved == namespace if involved else namespace in _CLUSTER_NAMESPACES
@@ -28,7 +28,7 @@ def check(document: Document) -> Causes:
 
 
 def check_new_shape(document: Document) -> Causes:
-    """What an event created through events.k8s.io/v1 has to respect besides."""
+    """Check the additional rules for an event created through events.k8s.io/v1."""
     if not document.get("eventTime"):
         yield required("eventTime")
     if document.get("type", "") not in _TYPES:

@@ -1,7 +1,7 @@
-"""Causes with the reasons and texts a Kubernetes API server gives, one function per reason.
+"""Causes with the reasons and texts of a Kubernetes API server, one function per reason.
 
-Checks are generators that yield causes and are given the path of what they check. A path is built for every list item
-or not at all: on the way that accepts, loops over large maps look first and build the path only for what is wrong.
+Checks are generators that yield causes and receive the path of what they check. Building paths is expensive, so loops
+over large maps look first and build a path only for an invalid item.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +30,7 @@ def invalid(path: str, value: object, detail: str) -> Cause:
 
 
 def invalid_omitted(path: str, detail: str) -> Cause:
-    """For values that may be large or secret."""
+    """Report an invalid value without showing it, because it may be large or secret."""
     return invalid(path, _OMITTED, detail)
 
 
@@ -61,7 +61,7 @@ def too_long(path: str, limit: int) -> Cause:
 
 
 def name_errors(path: str, name: str, rule: Rule) -> Iterable[Cause]:
-    """What `rule` has against a name: nearly always nothing, so this is no generator."""
+    """Return the errors of `rule` for a name. Nearly always there are none, so this is not a generator."""
     errors = rule(name)
     return [_name_error(path, name, error) for error in errors] if errors else ()
 
@@ -73,12 +73,12 @@ def _name_error(path: str, name: str, error: str) -> Cause:
 
 
 def required_name(path: str, name: str, rule: Rule) -> Iterable[Cause]:
-    """As `name_errors`, but a missing name is "Required value"."""
+    """Check a name like `name_errors`, but report a missing name as "Required value"."""
     return name_errors(path, name, rule) if name else (required(path),)
 
 
 def duplicates(path: str, keys: Sequence[Any]) -> Iterable[Cause]:
-    """One cause for every item whose key an earlier item has."""
+    """Yield a cause for every item whose key an earlier item has."""
     return _duplicates(path, keys) if len(set(keys)) < len(keys) else ()
 
 
@@ -91,7 +91,8 @@ def _duplicates(path: str, keys: Sequence[Any]) -> Causes:
 
 
 def immutable(path: str, new: object, old: object) -> Causes:
-    """Documents are in the shape Go would write, so what is empty is missing in both, and plain equality is enough."""
+    """Check that a field did not change. Documents are in the shape that Go writes, so empty fields are absent from
+    both and plain equality is enough."""
     if new != old:
         yield invalid(path, new, "field is immutable")
 

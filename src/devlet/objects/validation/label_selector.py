@@ -1,4 +1,4 @@
-"""Rules for LabelSelector, and for the expressions that it shares with NodeSelector."""
+"""Rules for LabelSelector, and for expressions, which NodeSelector also has."""
 
 from devlet.objects import names
 from devlet.objects.documents import Document
@@ -13,7 +13,7 @@ def check(selector: Document, path: str) -> Causes:
 
 
 def check_expression(requirement: Document, path: str, *, compares: bool = False) -> Causes:
-    """With `compares`, labels may be numbers that are compared, as those of nodes are."""
+    """Check an expression. With `compares`, labels may be compared as numbers, as those of nodes are."""
     operator, values = requirement.get("operator", ""), requirement.get("values") or []
     match operator:
         case "In" | "NotIn":

@@ -1,7 +1,7 @@
 """Rules for `metadata`, the same for every kind.
 
-What the server sets itself (uid, creationTimestamp, deletionTimestamp) may be missing in an update: the caller fills it
-in from the stored object. Only a different value is refused.
+Fields that the server sets (uid, creationTimestamp, deletionTimestamp) may be missing in an update: the caller fills
+them in from the stored object. Only a different value is rejected.
 """
 
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ _CHECKED = (
 
 
 def check(metadata: Document, rule: names.Rule, namespaced: bool | None) -> Causes:
-    """A complete object's metadata. `namespaced` is None where the scope of the kind is not known."""
+    """Check a complete object's metadata. `namespaced` is None if the scope of the kind is not known."""
     yield from _check_name(metadata, rule)
     yield from _check_namespace(metadata.get("namespace") or "", namespaced)
     if (generation := metadata.get("generation") or 0) < 0:
@@ -64,7 +64,7 @@ def check(metadata: Document, rule: names.Rule, namespaced: bool | None) -> Caus
 
 
 def is_checked(metadata: Document, old: Document) -> bool:
-    """Whether `check` has nothing to look at that it did not accept in the stored object."""
+    """Return whether everything that `check` would examine was already accepted in the stored object."""
     return all(metadata.get(member) == old.get(member) for member in _CHECKED)
 
 
@@ -142,7 +142,7 @@ _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 
 
 def _check_finalizers(finalizers: list[str], *, custom: bool) -> Causes:
-    """Those of custom resources need not be qualified."""
+    """Check finalizers. Those of custom resources need not be qualified."""
     for i, finalizer in enumerate(finalizers):
         path = f"metadata.finalizers[{i}]"
         if names.qualified_name(finalizer):

@@ -5,7 +5,7 @@ from devlet.objects.documents import Document
 from devlet.objects.validation import label_selector
 from devlet.objects.validation.field_errors import Causes, invalid, name_errors, required, too_many
 
-PARTS_MAX = 2_000  # terms and their requirements: the scheduler compares them with every node
+PARTS_MAX = 2_000  # terms and their requirements; the limit exists because the scheduler compares them with every node
 
 
 def check(selector: Document, path: str) -> Causes:
@@ -22,7 +22,7 @@ def check(selector: Document, path: str) -> Causes:
 
 
 def check_single(selector: Document, path: str) -> Causes:
-    """As devices and slices have it: exactly one term."""
+    """Check the selector of a device or slice: exactly one term."""
     terms = selector.get("nodeSelectorTerms") or []
     if len(terms) != 1:
         yield invalid(f"{path}.nodeSelectorTerms", terms or None, "must have exactly one node selector term")

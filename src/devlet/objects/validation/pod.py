@@ -1,6 +1,7 @@
-"""Rules for Pod.spec: what kubectl's users expect to be refused, and everything about claims and extended resources.
+"""Rules for Pod.spec: the common errors that users of kubectl expect to be rejected, and all rules for claims and
+extended resources.
 
-Fields that devlet does not use (probes, security contexts, volume sources' contents) are kept as they are.
+Fields that devlet does not use (probes, security contexts, the contents of volume sources) are kept unchecked.
 """
 
 from devlet.objects import names
@@ -21,7 +22,8 @@ from devlet.objects.validation.metadata import check_labels
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 DEADLINE_MAX = 2**31 - 1
-SPEC_OBJECTS_MAX = 8_000  # containers, ports, variables, volumes and the like: the event loop processes all of them
+# containers, ports, variables, volumes and so on; limited because the event loop processes all of them
+SPEC_OBJECTS_MAX = 8_000
 
 _ENUMS = (
     ("restartPolicy", ("Always", "OnFailure", "Never")),
@@ -64,7 +66,7 @@ def check(document: Document) -> Causes:
 
 
 def check_create(document: Document) -> Causes:
-    """What only a new pod has to respect."""
+    """Check the rules that apply only to a new pod."""
     spec = document.get("spec") or {}
     if (objects := count_objects(spec)) > SPEC_OBJECTS_MAX:
         yield too_many("spec", objects, SPEC_OBJECTS_MAX)

@@ -1,4 +1,4 @@
-"""Rules for a pod's tolerations of node taints. Device tolerations are others: see `toleration`."""
+"""Rules for a pod's tolerations of node taints. For device tolerations see `toleration`."""
 
 from devlet.objects import names
 from devlet.objects.documents import Document

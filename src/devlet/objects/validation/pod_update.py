@@ -1,4 +1,4 @@
-"""What may change in a pod: very little of its spec, and a status that fits the spec."""
+"""Rules for updates of a pod: which few fields of the spec may change, and that a status fits the spec."""
 
 from typing import Any
 
@@ -104,7 +104,7 @@ def _check_gates(gates: list[Document], old: list[Document]) -> Causes:
 
 
 def _changed(spec: Document, old: Document) -> list[str]:
-    """The members that are not as before, leaving aside what may change."""
+    """Return the fields that changed, except those that may change."""
     new, old = _fixed(spec), _fixed(old)
     grace = "terminationGracePeriodSeconds"
     if (old.get(grace) or 0) < 0 and new.get(grace) == 1:

@@ -1,4 +1,4 @@
-"""Rules for ResourcePoolStatusRequest: a question that never changes, and an answer that is given once."""
+"""Rules for ResourcePoolStatusRequest: the spec is immutable, and the status is written once."""
 
 from devlet.objects import names
 from devlet.objects.documents import Document

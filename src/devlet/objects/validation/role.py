@@ -1,6 +1,7 @@
 """Rules for Role and ClusterRole.
 
-devlet compares every request of a subject of the role with the role's rules, so their number is limited."""
+Authorization compares each request of a subject with all rules of its roles, so their number is limited.
+"""
 
 from devlet.objects.documents import Document
 from devlet.objects.subdocuments import mappings

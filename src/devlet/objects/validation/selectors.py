@@ -1,6 +1,7 @@
 """Rules for device selectors, `{cel: {expression}}`.
 
-The compiler lives in another room and comes in as `SelectorCheck`. It is not asked about expressions that are too long.
+The compiler belongs to another package and is passed in as `SelectorCheck`. It is not called for expressions that are
+too long.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,11 +12,11 @@ from devlet.objects.validation.field_errors import Causes, byte_length, forbidde
 
 SELECTORS_MAX = 32
 EXPRESSION_MAX = 10 * 1024
-PATTERN_WORK_MAX = 500_000  # instructions of all regular expressions of an object, compiled
+PATTERN_WORK_MAX = 500_000  # compiled instructions of all regular expressions of an object
 
 SelectorCheck = Callable[[str, bool], Sequence[Cause]]
-"""What is wrong with an expression. True means that it was accepted before and is stored: everything that any version
-accepted must pass. The causes' `field` is ignored; use the functions of `field_errors` with an empty path."""
+"""Returns the errors of an expression. True means that it is stored, so everything that any version accepted must pass.
+The causes' `field` is ignored; use the functions of `field_errors` with an empty path."""
 
 
 SelectorWork = Callable[[str, bool], int]
@@ -31,7 +32,7 @@ def no_work(_expression: str, _stored: bool) -> int:
 
 
 def within_budget(check_selector: SelectorCheck, work: SelectorWork) -> SelectorCheck:
-    """Return the same check for the selectors of one object, which share a budget."""
+    """Return the same check for the selectors of one object, with a common budget."""
     spent = 0
 
     def check_next(expression: str, stored: bool) -> Sequence[Cause]:

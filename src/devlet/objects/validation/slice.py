@@ -1,6 +1,6 @@
-"""Rules for ResourceSlice.spec, the largest object a driver writes: this is a hot path.
+"""Rules for ResourceSlice.spec, the largest object that a driver writes: this is a hot path.
 
-A driver writes the same attribute names for every device, so names are checked once per slice.
+A driver uses the same attribute names for every device, so each name is checked once per slice.
 """
 
 from devlet.objects import names

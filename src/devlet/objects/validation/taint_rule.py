@@ -1,4 +1,4 @@
-"""Rules for DeviceTaintRule: which devices, and the taint they get. Every member of the selector is optional."""
+"""Rules for DeviceTaintRule: the selected devices and their taint. Every field of the selector is optional."""
 
 from devlet.objects import names
 from devlet.objects.documents import Document

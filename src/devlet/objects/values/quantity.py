@@ -1,8 +1,8 @@
 """Kubernetes quantities: exact numbers with a suffix, such as `500m`, `1.5Gi` or `1e3`.
 
-A quantity remembers which family of suffix it was written with and prints itself in canonical form: no fraction digits,
-the largest suffix that fits, `1.5Gi` as `1536Mi`. One value has many texts, so never compare the texts.
-The finest step is one nano; anything finer is rounded away from zero, so that who asks for a little never gets nothing.
+A quantity remembers the family of its suffix and prints itself in canonical form: no fraction digits and the largest
+suffix that fits, so `1.5Gi` prints as `1536Mi`. One value has many spellings, so never compare strings. The resolution
+is one nano; anything finer is rounded away from zero, so that a request for a tiny amount does not become zero.
 """
 
 import re
@@ -19,10 +19,10 @@ Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 
 NANO: Final = 10**9
 
-# Values above this are cut when written with a binary suffix; the other families have no such bound.
+# Larger values are capped when written with a binary suffix; the other families have no such limit.
 BINARY_MAX: Final = 2**63 - 1
 
-# Ours: the reference takes exponents up to 2^31 and then computes for minutes.
+# A limit of devlet: the reference takes exponents up to 2^31 and then computes for minutes.
 MAX_TEXT: Final = 1024
 MAX_EXPONENT: Final = 1000
 
@@ -31,7 +31,7 @@ _WRONG_FORMAT = f"quantities must match the regular expression '{_PATTERN}'"
 _WRONG_NUMBER = "unable to parse numeric part of quantity"
 _WRONG_SUFFIX = "unable to parse quantity's suffix"
 
-# More permissive than the pattern in the message, as the reference is: a bare suffix is zero.
+# As in the reference, this is more permissive than the pattern in the message: a bare suffix is zero.
 _split = re.compile(r"([+-]?)([0-9]*+)(?:\.([0-9]*+))?([eEinumkKMGTP]*+[-+]?[0-9]*+)").fullmatch
 _exponent = re.compile(r"[eE]([-+]?[0-9]{1,19})").fullmatch
 
@@ -42,14 +42,14 @@ _BINARY_EXPONENT = {suffix: 10 * step for step, suffix in enumerate(_BINARY) if 
 
 
 class Quantity(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """An immutable amount: `nano` is the value in units of 10⁻⁹, exact. Ordered, equal and hashed by value."""
+    """An immutable amount: `nano` is the exact value in units of 10⁻⁹. Ordered, compared and hashed by value."""
 
     nano: int
     format: Format = "DecimalSI"
 
     @classmethod
     def parse(cls, value: str | int | float) -> "Quantity":
-        """Read a text, or a JSON number."""
+        """Parse a string or a JSON number."""
         if isinstance(value, str):
             if len(value) > MAX_TEXT:
                 raise InvalidInput(f"quantity has {len(value)} characters, at most {MAX_TEXT} are allowed")
@@ -62,7 +62,7 @@ class Quantity(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     @classmethod
     def of(cls, value: int, format: Format = "DecimalSI") -> Self:
-        """A whole number."""
+        """Return a quantity with an integer value."""
         return cls(value * NANO, format)
 
     @property
@@ -71,7 +71,7 @@ class Quantity(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     @property
     def sign(self) -> int:
-        """-1, 0 or 1."""
+        """Return -1, 0 or 1."""
         return (self.nano > 0) - (self.nano < 0)
 
     @property
@@ -79,20 +79,20 @@ class Quantity(msgspec.Struct, frozen=True, eq=False, gc=False):
         return Fraction(self.nano, NANO)
 
     def as_int(self) -> int:
-        """The whole number at or next to the value, away from zero."""
+        """Return the value as an integer, rounded away from zero."""
         return _divide_up(self.nano, NANO)
 
     def as_milli(self) -> int:
-        """The value in thousandths, rounded away from zero."""
+        """Return the value in thousandths, rounded away from zero."""
         return _divide_up(self.nano, NANO // 1000)
 
     def exact_int(self) -> int | None:
-        """The value if it is a whole number."""
+        """Return the value if it is an integer."""
         whole, rest = divmod(self.nano, NANO)
         return None if rest else whole
 
     def compare(self, other: "Quantity") -> int:
-        """-1, 0 or 1."""
+        """Return -1, 0 or 1."""
         return (self.nano > other.nano) - (self.nano < other.nano)
 
     def __add__(self, other: "Quantity") -> "Quantity":
@@ -105,7 +105,7 @@ class Quantity(msgspec.Struct, frozen=True, eq=False, gc=False):
         return Quantity(-self.nano, self.format)
 
     def __mul__(self, factor: int | Fraction) -> "Quantity":
-        """Rounded away from zero to a whole nano."""
+        """Multiply, rounding away from zero to a whole nano."""
         ratio = Fraction(factor)
         return Quantity(_divide_up(self.nano * ratio.numerator, ratio.denominator), self.format)
 
@@ -128,17 +128,17 @@ class Quantity(msgspec.Struct, frozen=True, eq=False, gc=False):
         return hash(self.nano)
 
     def __float__(self) -> float:
-        """The nearest float; infinite if there is none."""
+        """Return the nearest float; infinity if the value is too large."""
         try:
             return self.nano / NANO
         except OverflowError:
             return self.sign * float("inf")
 
     def __str__(self) -> str:
-        """The canonical form."""
+        """Return the canonical form."""
         if self.format == "DecimalExponent":
             return _decimal(self.nano, _exponent_suffix, MAX_EXPONENT * 2)
-        # Small and fractional amounts read better in decimal, and lose nothing.
+        # Small and fractional amounts are easier to read in decimal, and lose nothing.
         if self.format == "DecimalSI" or abs(self.nano) < 1024 * NANO or self.nano % NANO:
             return _decimal(self.nano, _decimal_suffix, 18)
         return _binary(self.nano // NANO)
@@ -181,7 +181,7 @@ def _interpret(suffix: str) -> tuple[int, int, Format]:
 
 
 def _scaled(mantissa: int, exponent: int) -> int:
-    """mantissa · 10^exponent for mantissa ≥ 0, rounded up."""
+    """Return mantissa · 10^exponent for mantissa ≥ 0, rounded up."""
     if not mantissa:
         return 0
     if exponent - 9 > MAX_EXPONENT:
@@ -194,7 +194,7 @@ def _scaled(mantissa: int, exponent: int) -> int:
 
 
 def _divide_up(value: int, divisor: int) -> int:
-    """Away from zero; `divisor` is positive."""
+    """Divide, rounding away from zero; `divisor` is positive."""
     return -(-value // divisor) if value >= 0 else value // divisor
 
 

@@ -1,7 +1,7 @@
-"""Semantic versions (semver.org 2.0.0), as device attributes carry them.
+"""Semantic versions (semver.org 2.0.0), as device attributes contain them.
 
-Versions are equal and ordered by precedence, and build metadata has none: `1.0.0+a` equals `1.0.0+b`, though they print
-differently. Error texts are those users know from CEL selectors on a real cluster.
+Versions are equal and ordered by precedence, which ignores build metadata: `1.0.0+a` equals `1.0.0+b`, though they
+print differently. Error texts are those that users know from CEL selectors on a real cluster.
 """
 
 import re
@@ -18,13 +18,13 @@ _MAX_NUMBER = 2**64 - 1
 _digits = re.compile(r"[0-9]*").fullmatch
 _identifier = re.compile(r"[0-9A-Za-z-]+").fullmatch
 
-# Numbers sort before words, and a version with fewer identifiers before the one that goes on.
+# Numbers sort before words, and a version before a longer one that starts with the same identifiers.
 _Identifier = tuple[int, int, str]
 _Precedence = tuple[int, int, int, bool, tuple[_Identifier, ...]]
 
 
 class Semver(msgspec.Struct, frozen=True, eq=False):
-    """An immutable version. Make one with `parse` or `parse_normalized`."""
+    """An immutable version. `parse` and `parse_normalized` create it."""
 
     precedence: _Precedence
     prerelease: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class Semver(msgspec.Struct, frozen=True, eq=False):
         return self.precedence[2]
 
     def compare(self, other: "Semver") -> int:
-        """-1, 0 or 1."""
+        """Return -1, 0 or 1."""
         return (self.precedence > other.precedence) - (self.precedence < other.precedence)
 
     def __eq__(self, other: object) -> bool:
@@ -74,13 +74,13 @@ class Semver(msgspec.Struct, frozen=True, eq=False):
 
 
 def parse(text: str) -> Semver:
-    """Strict: three numbers without leading zeros, no `v`."""
+    """Parse strictly: three numbers without leading zeros, no `v`."""
     _check_length(text)
     return _parse(text)
 
 
 def parse_normalized(text: str) -> Semver:
-    """Lenient: a leading `v`, leading zeros and missing minor and patch numbers are fine."""
+    """Parse leniently: a leading `v`, leading zeros and missing minor and patch numbers are valid."""
     _check_length(text)
     parts = [_without_zeros(part) for part in text.removeprefix("v").split(".", 2)]
     if len(parts) < 3 and re.search("[-+]", parts[-1]):
@@ -89,7 +89,7 @@ def parse_normalized(text: str) -> Semver:
 
 
 def is_semver(text: str, *, normalize: bool = False) -> bool:
-    """Whether `parse`, or `parse_normalized`, accepts it."""
+    """Return whether `parse`, or `parse_normalized`, accepts the string."""
     read = parse_normalized if normalize else parse
     try:
         read(text)

@@ -1,6 +1,7 @@
 """Times as Kubernetes writes them: RFC 3339 in UTC, whole seconds (Time) or microseconds (MicroTime).
 
-Any RFC 3339 text is read; what a format cannot hold is cut off, never rounded, so a time does not move into the future.
+Any RFC 3339 string is accepted. Excess precision is cut off and not rounded, so a time does not move into the
+future.
 """
 
 import re
@@ -18,12 +19,12 @@ _rfc3339 = re.compile(
 
 
 def parse_time(text: object) -> datetime:
-    """Read a Time: in UTC, without a fraction of a second."""
+    """Parse a Time: in UTC, without a fraction of a second."""
     return parse_micro_time(text).replace(microsecond=0)
 
 
 def parse_micro_time(text: object) -> datetime:
-    """Read a MicroTime: in UTC, to the microsecond."""
+    """Parse a MicroTime: in UTC, to the microsecond."""
     match = _rfc3339(text) if isinstance(text, str) else None
     if not match:
         raise InvalidInput(f"{_shown(text)} is not an RFC 3339 time such as 2026-01-02T15:04:05Z")
@@ -36,19 +37,19 @@ def parse_micro_time(text: object) -> datetime:
         raise InvalidInput(f"{_shown(text)} is not an RFC 3339 time: {e}") from e
 
 
-@lru_cache(16)  # what is written in one go has the same time in several places
+@lru_cache(16)  # one write puts the same time in several places
 def format_time(moment: datetime) -> str:
-    """Write a Time; `moment` must know its zone."""
+    """Format a Time; `moment` must have a time zone."""
     return f"{_utc(moment).isoformat(timespec='seconds')[:-6]}Z"
 
 
 def format_micro_time(moment: datetime) -> str:
-    """Write a MicroTime; `moment` must know its zone."""
+    """Format a MicroTime; `moment` must have a time zone."""
     return f"{_utc(moment).isoformat(timespec='microseconds')[:-6]}Z"
 
 
 def after(moment: datetime, seconds: float) -> datetime:
-    """Return the time so many seconds later, or the last possible one: a number of 64 bits may lead beyond it."""
+    """Return the time `seconds` later, or the last possible time: a 64-bit number may lead beyond it."""
     try:
         return moment + timedelta(seconds=seconds)
     except OverflowError:

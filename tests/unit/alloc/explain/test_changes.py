@@ -51,7 +51,7 @@ def test_the_smallest_change_that_helps_comes_first(read: Read, short: dict[str,
     assert changes(read(**short))[0] == first
 
 
-def test_nothing_is_said_that_does_not_help(read: Read) -> None:
+def test_changes_that_do_not_help_are_not_reported(read: Read) -> None:
     slices = [{"pool": "p", "devices": ["d0 !NoSchedule"]}]
     assert changes(read(slices=slices, claims=[["r0 a", "r1 2 a"]], allocated=["p/d0"])) == []
 
@@ -60,7 +60,7 @@ def test_what_fits_needs_no_change(read: Read) -> None:
     assert changes(read(slices=[{"pool": "p", "devices": 2}], claims=[["r0 a"]])) == []
 
 
-def test_at_most_so_many_are_found_and_each_once(read: Read) -> None:
+def test_the_number_of_changes_is_limited_and_each_is_found_once(read: Read) -> None:
     problem = read(slices=[{"pool": "p", "devices": 1}], claims=[["r0 a"]])
     allocator, node = Allocator(problem.inventory), problem.nodes[0]
     many = [Proposal(f"change {i}", 9 - i % 3, problem.claims) for i in range(9)]
@@ -77,7 +77,7 @@ def test_of_one_group_the_first_that_helps_is_enough(read: Read) -> None:
     assert found.change == Change("change 0", 0, "node-1")
 
 
-def test_without_a_budget_nothing_is_said(read: Read) -> None:
+def test_without_a_budget_no_change_is_reported(read: Read) -> None:
     problem = read(slices=[{"pool": "p", "devices": 1}], claims=[["r0 a"]])
     proposal = Proposal("nothing", 1, problem.claims)
     assert helpful(Allocator(problem.inventory), problem.nodes[0], [proposal], Trials(runs=0)) == []

@@ -25,18 +25,18 @@ def test_wishes_are_requests_and_constraints(read: Read) -> None:
     ]
 
 
-def test_several_claims_are_told_apart(read: Read) -> None:
+def test_wishes_of_several_claims_are_distinguished(read: Read) -> None:
     texts = [wish.text for wish in wishes_of(read(claims=[["r0 a"], ["r0 a"]]).claims)]
     assert texts == ["claim default/claim-0, request r0", "claim default/claim-1, request r0"]
 
 
-def test_what_is_not_needed_is_left_out(read: Read) -> None:
+def test_unnecessary_wishes_are_left_out(read: Read) -> None:
     claims = read(claims=[CLAIM]).claims
     found = smallest(claims, lambda fewer: not {"r0", "r2"} <= set(names(fewer)))
     assert [wish.text for wish in found] == ["request r0", "request r2"]
 
 
-def test_what_is_not_known_stays(read: Read) -> None:
+def test_wishes_with_an_unknown_result_stay(read: Read) -> None:
     claims = read(claims=[CLAIM]).claims
     assert len(smallest(claims, lambda _: None)) == 5
 

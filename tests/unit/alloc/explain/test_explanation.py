@@ -54,7 +54,7 @@ def test_all_nodes_are_described_in_their_order_if_asked_for(read: Read) -> None
     assert {verdict.device.pool for verdict in reports[3].requests[0].verdicts if verdict.kind == "free"} == {"p4"}
 
 
-def test_what_fits_says_what_is_given(read: Read) -> None:
+def test_claims_that_fit_report_their_devices(read: Read) -> None:
     found = explained(read(nodes=("node-2",), slices=[{"pool": "p", "devices": 2}], claims=[["gpu a"]]))
     assert (found.fits, found.summary, found.changes) == (True, "1/2 nodes are available: node-1", ())
     report = found.nodes[0]
@@ -83,13 +83,13 @@ def test_a_search_that_is_given_up_is_unknown() -> None:
     assert not found.fits
 
 
-def test_nothing_to_explain_is_explained() -> None:
+def test_no_claims_have_an_explanation() -> None:
     problem = read_problem({"nodes": [{"metadata": {"name": "n"}}]})
     assert explained(problem).fits
     assert explain(Allocator(problem.inventory), [], []).summary == "0/0 nodes are available"
 
 
-def test_a_node_selector_that_cannot_be_understood_is_an_error(read: Read) -> None:
+def test_an_invalid_node_selector_is_an_error(read: Read) -> None:
     wrong = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "x", "operator": "Nonsense"}]}]}
     spec = {"driver": "d", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1}, "nodeSelector": wrong}
     document = {
@@ -109,7 +109,7 @@ def test_the_inventory_stays_as_it_is(read: Read) -> None:
 
 
 @pytest.mark.long
-def test_thousands_of_nodes_are_looked_at_once_per_situation() -> None:
+def test_thousands_of_nodes_are_examined_once_per_situation() -> None:
     problem = read_problem(bench_problem(2000, 8, 1))
     for i, node in enumerate(problem.nodes):
         held = [
@@ -131,7 +131,7 @@ def test_thousands_of_nodes_are_looked_at_once_per_situation() -> None:
     assert found.changes
 
 
-def test_who_gives_up_at_once_learns_that_nothing_is_known(read: Read) -> None:
+def test_giving_up_at_once_reports_an_unknown_result(read: Read) -> None:
     slow = "size(device.driver) > 0 && [1, 2, 3, 4, 5, 6, 7, 8, 9].all(a, RANGE)"
     for variable in "bcdef":
         slow = slow.replace("RANGE", f"[1, 2, 3, 4, 5, 6, 7, 8, 9].all({variable}, RANGE)")

@@ -33,14 +33,14 @@ def test_a_domain_with_a_typo_is_recognized() -> None:
     assert hint == 'did you mean device.attributes["gpu.example.com"].model?'
 
 
-def test_a_name_that_some_devices_have_is_to_be_asked_for_first() -> None:
+def test_a_name_that_only_some_devices_have_needs_a_test_with_has() -> None:
     published = names({"type": "x"}, {})
     text = 'device.attributes["gpu.example.com"].type'
-    assert published.hint(lost("type")) == f"type exists in 1 of 2 devices: ask has({text}) first"
+    assert published.hint(lost("type")) == f"type exists in 1 of 2 devices: test has({text}) first"
     assert published.hint(lost("type", text=f"has({text})")) == "type exists in 1 of 2 devices"
 
 
-def test_a_name_like_no_other_is_said_to_be_nowhere() -> None:
+def test_an_unrelated_name_is_reported_as_missing_on_all_devices() -> None:
     assert names({"model": "x"}).hint(lost("zzz")) == "no device has gpu.example.com/zzz"
 
 

@@ -36,7 +36,7 @@ def requests_of(scene: Scene) -> list[Options]:
         (parts(("5 shared", "5 shared"), "r0 2 a"), 10, 8, True),
     ],
 )
-def test_the_least_that_any_choice_takes_is_told(
+def test_the_least_that_any_choice_takes_is_reported(
     scene: Make, short: dict[str, Any], needed: int, left: int, is_forced: bool
 ) -> None:
     made = scene(**short)
@@ -60,7 +60,7 @@ def test_a_counter_that_suffices_for_some_choice_is_not_blamed(scene: Make, shor
     assert counter_overdraft(made, requests_of(made)) is None
 
 
-def test_counters_of_the_same_name_are_told_apart_by_their_pool(scene: Make) -> None:
+def test_counters_of_the_same_name_are_distinguished_by_their_pool(scene: Make) -> None:
     slices: list[Any] = [{"pool": pool, "counters": {"set1": {"memory": 8}}} for pool in ("p", "q")]
     slices += [{"pool": pool, "devices": ["d1 set1.memory-=5", "d2 set1.memory-=5"]} for pool in ("p", "q")]
     made = scene(slices=slices, claims=[["r0 4 a"]])
@@ -69,7 +69,7 @@ def test_counters_of_the_same_name_are_told_apart_by_their_pool(scene: Make) -> 
     assert found.name == "set1/memory in pool a.example.com/p"
 
 
-def test_who_overdraws_a_counter_never_fits(scene: Make) -> None:
+def test_claims_that_overdraw_a_counter_never_fit(scene: Make) -> None:
     blamed = 0
     for costs in combinations_with_replacement(("1", "3", "5", "5 shared"), 4):
         for requests in (
@@ -91,7 +91,7 @@ def shared(devices: list[str], *requests: str, **short: Any) -> dict[str, Any]:
     return {"slices": [{"pool": "p", "devices": devices}], "claims": [list(requests)], "classes": ["a"], **short}
 
 
-def test_a_shared_device_is_told_with_what_is_needed_and_left(scene: Make) -> None:
+def test_a_shared_device_is_reported_with_the_amounts_needed_and_left(scene: Make) -> None:
     made = scene(**shared(["d1 shared memory:10"], "r0 a memory:6", "r1 a", allocated=["p/d1 shared memory:0"]))
     assert capacity_overdraft(made, requests_of(made)) is not None
     made = scene(**shared(["d1 shared memory:10Gi"], "r0 a memory:6Gi", "r1 a memory:7Gi"))

@@ -60,10 +60,10 @@ def test_the_smallest_part_that_decides_is_found_with_its_values(
         (f'{GPU}["type"].startsWith("g")', f'{GPU}["type"]'),
     ],
 )
-def test_a_name_that_is_not_there_is_told_apart(expression: str, text: str) -> None:
+def test_a_missing_name_is_distinguished(expression: str, text: str) -> None:
     found = part_of(f"{GPU}.numa == 1 && {expression}")
     assert found.text == expression
-    assert found.facts == ("type is not there",)
+    assert found.facts == ("type is missing",)
     assert found.missing == (Missing("attributes", "gpu.example.com", "type", text),)
 
 
@@ -78,5 +78,5 @@ def test_terms_are_what_must_all_hold() -> None:
 
 def test_values_are_shown_as_people_write_them() -> None:
     texts = [shown(value) for value in (True, "x", 3, ("a", "b"), Optional(1), NONE)]
-    assert texts == ["true", '"x"', "3", '["a", "b"]', "1", "not there"]
+    assert texts == ["true", '"x"', "3", '["a", "b"]', "1", "missing"]
     assert len(shown("x" * 1000)) == 120

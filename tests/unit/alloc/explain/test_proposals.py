@@ -41,15 +41,15 @@ def one(devices: list[str] | int, request: Any, **short: Any) -> dict[str, Any]:
             one(["d1 model=x"], f'r0 a if {GPU}.modle == "x"'),
             [
                 f"write {GPU}.model instead of {GPU}.modle in selector #0 of request r0",
-                "leave out selector #0 of request r0",
+                "remove selector #0 of request r0",
             ],
         ),
         (
             one(["d1 x=1 y=1"], f"r0 a if {GPU}.x == 1 && ({GPU}.y == 2 || false)"),
             [
-                f"leave {GPU}.x == 1 out of selector #0 of request r0",
-                f"leave {GPU}.y == 2 || false out of selector #0 of request r0",
-                "leave out selector #0 of request r0",
+                f"remove {GPU}.x == 1 from selector #0 of request r0",
+                f"remove {GPU}.y == 2 || false from selector #0 of request r0",
+                "remove selector #0 of request r0",
             ],
         ),
         (one(["d1 memory:8"], "r0 a memory:9"), ["ask for 8 of memory instead of 9 in request r0"]),
@@ -65,16 +65,16 @@ def test_every_kind_of_obstacle_has_its_proposals(
     assert texts(scene(**short)) == expected
 
 
-def test_constraints_can_be_left_out_and_pools_waited_for(scene: Callable[..., Scene]) -> None:
+def test_removing_a_constraint_and_waiting_for_a_pool_are_proposed(scene: Callable[..., Scene]) -> None:
     claim = {"requests": ["r0 a"], "constraints": ["match a.example.com/x"]}
     found = texts(scene(slices=[{"pool": "p", "devices": 1, "of": 2}], claims=[claim], classes=["a"]))
     assert found == [
         "wait until pool a.example.com/p is complete: it is being updated: generation 1 has 1 of 2 slices",
-        "leave out constraint #0 (matchAttribute a.example.com/x)",
+        "remove constraint #0 (matchAttribute a.example.com/x)",
     ]
 
 
-def test_a_class_that_is_missing_may_be_named_otherwise(read: Callable[..., Problem]) -> None:
+def test_a_class_with_a_similar_name_is_proposed_for_a_missing_one(read: Callable[..., Problem]) -> None:
     problem = read(claims=[["r0 gpu-exampel"]])
     (found,) = missing_classes(problem.claims, ["gpu-example", "other"])
     assert found.text == "use device class gpu-example in request r0: there is no gpu-exampel"
@@ -105,7 +105,7 @@ def test_a_class_that_is_missing_may_be_named_otherwise(read: Callable[..., Prob
         ("d1 memory:10", ("6", "6"), []),
     ],
 )
-def test_of_a_shared_device_what_the_other_requests_leave_is_proposed(
+def test_the_amount_that_other_requests_leave_of_a_shared_device_is_proposed(
     scene: Callable[..., Scene], device: str, amounts: tuple[str, str], expected: list[str]
 ) -> None:
     requests = [f"r{i} a memory:{amount}" for i, amount in enumerate(amounts)]

@@ -82,7 +82,7 @@ TWO_COUNTERS = [
         (
             one(3, "gpu 2 a", "nic 2 a"),
             "request gpu (2 devices) and request nic (2 devices) need 4 devices together, "
-            "3 are free that match any of them",
+            "but only 3 are free and match any of them",
             "request gpu and request nic together need more devices than are free",
         ),
         (
@@ -105,9 +105,9 @@ TWO_COUNTERS = [
         ),
         (
             {"slices": TWO_COUNTERS, "claims": [["r0 2 a"]]},
-            "request r0 needs 2 devices, 3 are free, but cannot be had together: "
+            "request r0 needs 2 devices, 3 are free, but cannot be used together: "
             "they take from counters set1/cores and set1/memory",
-            "request r0 finds enough free devices, but they cannot be had together: "
+            "request r0 finds enough free devices, but they cannot be used together: "
             "they take from counters set1/cores and set1/memory",
         ),
         (
@@ -127,7 +127,7 @@ TWO_COUNTERS = [
         ),
         (
             one(["d1 shared memory:10", "d2 shared memory:10"], "r0 a memory:6", "r1 a memory:6", "r2 a memory:6"),
-            "requests r0, r1 and r2 need 6, 6 and 6 of memory, for which the devices have not enough left together "
+            "requests r0, r1 and r2 need 6, 6 and 6 of memory, more than fits into what the devices have left "
             "(d1 10, d2 10)",
             "requests r0, r1 and r2 together need more memory of shared devices than is left",
         ),
@@ -140,9 +140,10 @@ TWO_COUNTERS = [
         ),
         (
             one(["sh shared memory:10 cores:10"], "r0 a memory:6 cores:6", "r1 a memory:6 cores:6"),
-            "request r0 (1 device) and request r1 (1 device) can be met one by one but not together: "
+            "request r0 (1 device) and request r1 (1 device) can be satisfied separately but not together: "
             "they need the same devices or capacity",
-            "request r0 and request r1 can be met one by one but not together: they need the same devices or capacity",
+            "request r0 and request r1 can be satisfied separately but not together: "
+            "they need the same devices or capacity",
         ),
         (
             constrained(["d1 a.example.com/x=1", "d2 a.example.com/x=2"], "match a.example.com/x", "gpu a", "nic a"),
@@ -185,7 +186,7 @@ TWO_COUNTERS = [
         ),
     ],
 )
-def test_a_conflict_is_told_in_one_sentence(read: Read, short: dict[str, Any], text: str, cause: str) -> None:
+def test_a_conflict_is_described_in_one_sentence(read: Read, short: dict[str, Any], text: str, cause: str) -> None:
     found = conflict(read(**short))
     assert (found.text, found.cause) == (text, cause)
 

@@ -11,14 +11,14 @@ from tests.support.problems.generator import symmetric_problem
 Read = Callable[..., Problem]
 
 
-def test_an_answer_is_yes_or_no_also_for_claims_that_are_wrong(read: Read) -> None:
+def test_invalid_claims_do_not_fit(read: Read) -> None:
     problem = read(slices=[{"pool": "p", "devices": 1}], claims=[["r0 a"], ["r0 2 a"], ["r0 nowhere"]])
     allocator, trials = Allocator(problem.inventory), Trials()
     answers = [trials.fits(allocator, problem.nodes[0], [claim]) for claim in problem.claims]
     assert answers == [True, False, False]
 
 
-def test_after_so_many_runs_there_is_no_answer(read: Read) -> None:
+def test_after_the_budget_is_used_up_there_is_no_answer(read: Read) -> None:
     problem = read(slices=[{"pool": "p", "devices": 1}], claims=[["r0 a"]])
     allocator, trials = Allocator(problem.inventory), Trials(runs=1)
     assert [trials.fits(allocator, problem.nodes[0], problem.claims) for _ in range(2)] == [True, None]

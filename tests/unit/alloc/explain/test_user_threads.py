@@ -59,7 +59,7 @@ def test_nodes_that_fail_for_different_reasons_are_counted_apart(read: Read, _th
 
 
 @thread("kubernetes/enhancements#5677")
-def test_how_many_devices_are_free_is_told_for_each_request(read: Read, _thread: str) -> None:
+def test_the_number_of_free_devices_is_reported_for_each_request(read: Read, _thread: str) -> None:
     slices = [{"pool": "p", "devices": ["d0", "d1", "d2", "d3 !NoSchedule"]}]
     found = explained(read(slices=slices, claims=[["r0 2 a"]], allocated=["p/d0", "p/d1"]))
     counts = found.nodes[0].requests[0].counts
@@ -68,7 +68,7 @@ def test_how_many_devices_are_free_is_told_for_each_request(read: Read, _thread:
 
 
 @thread("NVIDIA/gpu-operator#183")
-def test_who_has_which_device_is_told(read: Read, _thread: str) -> None:
+def test_the_holder_of_a_device_is_named(read: Read, _thread: str) -> None:
     found = explained(read(slices=[{"pool": "p", "devices": 2}], claims=[["r0 a"]], allocated=["p/d1", "p/d0"]))
     holders = {v.device.device: [h.claim for h in v.holders] for v in found.nodes[0].requests[0].verdicts}
     assert holders == {"d0": ["held-1"], "d1": ["held-0"]}
@@ -86,9 +86,7 @@ def test_who_has_which_device_is_told(read: Read, _thread: str) -> None:
         (f"{GPU}.memory == 1", 'did you mean device.capacity["a.example.com"].memory?'),
     ],
 )
-def test_a_key_that_is_not_there_is_named_with_what_it_was_meant_to_be(
-    read: Read, _thread: str, expression: str, hint: str
-) -> None:
+def test_a_missing_key_is_named_with_a_suggestion(read: Read, _thread: str, expression: str, hint: str) -> None:
     slices = [{"pool": "p", "devices": ["d0 productName=x memory:8Gi"]}]
     (verdict,) = explained(read(slices=slices, claims=[[f"r0 a if {expression}"]])).nodes[0].requests[0].verdicts
     assert verdict.kind is VerdictKind.SELECTOR_ERROR
@@ -131,7 +129,7 @@ def test_a_class_that_asks_for_an_attribute_that_only_some_devices_have(read: Re
     assert verdict.kind is VerdictKind.SELECTOR_ERROR
     assert verdict.detail == (
         "class a, selector #0: CEL runtime error: no such key: type; "
-        f"type exists in 1 of 2 devices: ask has({GPU}.type) first"
+        f"type exists in 1 of 2 devices: test has({GPU}.type) first"
     )
     assert verdict.part == f"{GPU}.type == 'gpu'"
 
@@ -197,7 +195,7 @@ def test_distinct_values_must_differ_in_every_pair(read: Read, _thread: str) -> 
     )
     assert [change.text for change in found.changes] == [
         "ask for 2 instead of 3 in request r0",
-        "leave out constraint #0 (distinctAttribute a.example.com/numa)",
+        "remove constraint #0 (distinctAttribute a.example.com/numa)",
     ]
 
 
@@ -206,12 +204,13 @@ def test_a_symmetric_problem_is_explained_without_trying_all_combinations(_threa
     problem = read_problem(symmetric_problem(20, 4))
     found = explain(Allocator(problem.inventory), problem.nodes, problem.claims, limits=lambda: Limits(steps=20_000))
     assert found.nodes[0].text == (
-        "request r (4 devices) and request q (20 devices) need 24 devices together, 20 are free that match any of them"
+        "request r (4 devices) and request q (20 devices) need 24 devices together, "
+        "but only 20 are free and match any of them"
     )
 
 
 @thread("kubernetes/kubernetes#130593")
-def test_too_many_devices_in_every_alternative_are_told(read: Read, _thread: str) -> None:
+def test_too_many_devices_in_every_alternative_are_reported(read: Read, _thread: str) -> None:
     claim = ["r0 20 a", {"r1": ["s0 13 a", "s1 14 a"]}]
     found = explained(read(slices=[{"pool": "p", "devices": 60}], claims=[claim]))
     assert not found.fits

@@ -50,10 +50,10 @@ def test_a_selector_that_fails_comes_with_a_hint(read: Read) -> None:
     assert found.part == f'{GPU}.productname == "x"'
 
 
-def test_names_of_another_driver_are_no_mistake(read: Read) -> None:
+def test_names_of_another_driver_are_not_reported_as_misspelled(read: Read) -> None:
     slices = [{"pool": "p", "devices": ["d1 x=1"]}, {"pool": "b/q", "devices": ["d2 x=1"]}]
     problem = read(slices=slices, classes=[{"any": {"if": "true"}}], claims=[[f"r0 2 any if has({GPU}.x)"]])
-    assert verdicts(problem)["d2"].detail == "selector #0: x is not there"
+    assert verdicts(problem)["d2"].detail == "selector #0: x is missing"
 
 
 def test_a_selector_of_a_class_that_does_not_compile_says_so(read: Read) -> None:
@@ -68,7 +68,7 @@ def test_a_selector_of_a_class_that_does_not_compile_says_so(read: Read) -> None
     assert "CEL compile error" in verdict.detail
 
 
-def test_who_has_a_device_is_named(read: Read) -> None:
+def test_the_holder_of_a_device_is_named(read: Read) -> None:
     found = one(read, ["d1"], "r0 a", allocated=["p/d1"])["d1"]
     assert (found.kind, found.detail) == (VerdictKind.IN_USE, "by claim default/held-0")
     assert [holder.claim for holder in found.holders] == ["held-0"]
@@ -80,18 +80,18 @@ def test_a_taint_comes_with_the_toleration_that_it_needs(read: Read) -> None:
     assert found.detail == "health=bad:NoSchedule; a toleration of health=bad:NoSchedule would be needed"
 
 
-def test_capacity_says_what_is_needed_and_left_and_who_has_the_rest(read: Read) -> None:
+def test_capacity_verdicts_name_amounts_and_holders(read: Read) -> None:
     found = one(read, ["d1 shared memory:8Gi"], "r0 a memory:4Gi", allocated=["p/d1 shared memory:5Gi"])["d1"]
     assert found.kind is VerdictKind.CAPACITY
     assert found.detail == "needs 4Gi of memory, 3Gi of 8Gi left, claim default/held-0 holds the rest"
 
 
-def test_a_violated_policy_is_told(read: Read) -> None:
+def test_a_violated_policy_is_reported(read: Read) -> None:
     found = one(read, ["d1 shared memory:8(default=2,min=2,max=4)"], "r0 a memory:6")["d1"]
     assert found.detail == "capacity memory: 6 is more than 4, the most that one request may take"
 
 
-def test_counters_say_what_is_needed_and_left_and_who_has_the_rest(read: Read) -> None:
+def test_counter_verdicts_name_amounts_and_holders(read: Read) -> None:
     slices = [
         {"pool": "p", "counters": {"set1": {"memory": "8Gi"}}},
         {"pool": "p", "devices": ["d1 set1.memory-=4Gi", "d2 set1.memory-=6Gi"]},
@@ -108,10 +108,10 @@ def test_a_constraint_says_what_is_wrong_with_the_device(read: Read) -> None:
     found = verdicts(read(slices=slices, claims=[claim]))
     assert {verdict.kind for verdict in found.values()} == {VerdictKind.CONSTRAINT}
     assert found["d3"].detail == "constraint #0: has no attribute a.example.com/x"
-    assert found["d1"].detail.startswith("constraint #0: a.example.com/x is 1, of request r0 1 free device")
+    assert found["d1"].detail.startswith("constraint #0: a.example.com/x is 1, but request r0 has 1 free device")
 
 
-def test_pools_that_cannot_be_used_are_told_with_the_reason(read: Read) -> None:
+def test_unusable_pools_are_reported_with_the_reason(read: Read) -> None:
     slices = [
         {"pool": "old", "devices": ["d1"], "generation": 1},
         {"pool": "old", "devices": ["d2"], "generation": 2, "of": 2},
@@ -125,7 +125,7 @@ def test_pools_that_cannot_be_used_are_told_with_the_reason(read: Read) -> None:
         "d3": "pool-invalid",
         "d4": "other-node",
     }
-    assert found["d1"].detail == "generation 1, now there is generation 2"
+    assert found["d1"].detail == "generation 1, replaced by generation 2"
     assert found["d2"].detail.endswith("is being updated: generation 2 has 1 of 2 slices")
     assert found["d3"].detail.endswith("is invalid: duplicate device name d3")
     assert found["d4"].detail == "is for node node-2"
@@ -140,7 +140,7 @@ def test_too_many_devices_elsewhere_are_counted(read: Read) -> None:
 
 
 @pytest.mark.spec("DA-11.04")
-def test_what_was_chosen_and_passed_over_is_told_for_what_fits(read: Read) -> None:
+def test_chosen_and_skipped_devices_are_reported_for_claims_that_fit(read: Read) -> None:
     slices = [{"pool": "p", "devices": ["d1", "d2", "d3 !NoSchedule"]}]
     problem = read(slices=slices, claims=[[{"r0": ["s0 3 a", "s1 a"]}]])
     first, second = verdicts(problem, 0), verdicts(problem, 1)

@@ -33,7 +33,7 @@ def test_errors_are_absorbed_from_either_side(bench: Any) -> None:
     assert set(bench.check(f"{A}.nope || true")) == {True} == set(bench.check(f"true || {A}.nope"))
 
 
-def test_of_two_errors_the_first_is_told(bench: Any) -> None:
+def test_the_first_of_two_errors_is_reported(bench: Any) -> None:
     assert {e.message for e in bench.check(f"{A}.nope && {A}.nada")} == {"no such key: nope"}
 
 

@@ -29,6 +29,6 @@ def test_optionals_mean_the_same_generated_and_evaluated(bench: Any, text: str) 
     bench.check(text)
 
 
-def test_no_box_is_made_where_none_is_seen(bench: Any) -> None:
+def test_an_optional_is_not_boxed_unnecessarily(bench: Any) -> None:
     source = bench.source(f"{A}.?model.orValue('none') == 'a100'")
     assert ".get(" in source and ".value" not in source

@@ -25,7 +25,7 @@ def test_they_cannot_be_called_on_anything_known() -> None:
         check(parse("'a'.path('b')"), BASE)
 
 
-def test_nobody_is_there_to_answer() -> None:
+def test_calls_fail_without_an_authorizer() -> None:
     for function in FUNCTIONS.values():
         for overload in function.overloads:
             with pytest.raises(CelError, match="no such overload"):

@@ -91,7 +91,7 @@ def test_values_are_converted(id: str, value: Any, result: Any) -> None:
         ("bytes_to_string", b"\xff", "invalid UTF-8 in bytes, cannot convert to string"),
     ],
 )
-def test_what_cannot_be_converted_is_an_error(id: str, value: Any, text: str) -> None:
+def test_an_unsupported_conversion_is_an_error(id: str, value: Any, text: str) -> None:
     with pytest.raises(CelError) as caught:
         CALLS[id](value)
     assert caught.value.message == text

@@ -65,7 +65,7 @@ def test_the_reason_is_the_one_of_the_reference(text: str, reason: str) -> None:
     assert str(e.value) == f'ParseAddr("{text}"): {reason}'
 
 
-def test_an_embedded_address_needs_room() -> None:
+def test_an_embedded_address_needs_two_free_groups() -> None:
     with pytest.raises(BadAddress, match="too many hex fields"):
         parse_address("::1:2:3:4:5:6:7:1.2.3.4")
 

@@ -41,7 +41,7 @@ def test_an_empty_list_has_no_least_and_a_sum_can_overflow(error: Callable[..., 
 @pytest.mark.parametrize(
     ("expression", "expected"), [("x.isSorted()", True), ("x.min()", 2), ("x.max()", 2), ("x.indexOf('a')", 1)]
 )
-def test_values_without_a_common_order_count_as_in_order(
+def test_values_without_a_common_order_count_as_sorted(
     value: Callable[..., Any], expression: str, expected: object
 ) -> None:
     assert value(expression, x=[2, "a"]) == expected

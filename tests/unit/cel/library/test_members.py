@@ -27,7 +27,7 @@ def test_numbers_of_another_type_are_found_too(values: list[int], item: int) -> 
     assert membership(values, 1)(float(item)) == (item in values) == membership(values, 1)(Uint(item))
 
 
-def test_what_cannot_be_compared_is_not_equal() -> None:
+def test_values_that_cannot_be_compared_are_not_equal() -> None:
     assert not is_equal(parse("1.0.0"), 1)
     assert is_equal(1, 1.0)
     assert not is_equal(1, True)
@@ -38,6 +38,6 @@ def test_only_values_of_one_plain_type_are_found_by_hash() -> None:
     assert not (same_plain_type([1, True]) or same_plain_type([1.0]) or same_plain_type([[1]]))
 
 
-def test_comparing_too_many_is_not_begun() -> None:
+def test_too_many_comparisons_are_rejected_in_advance() -> None:
     with pytest.raises(CostExceeded):
         membership([[1]] * 10_000, 10_000)

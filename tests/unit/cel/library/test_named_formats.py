@@ -34,7 +34,7 @@ from devlet.cel.library.named_formats import FORMATS
         ),
     ],
 )
-def test_a_format_tells_good_from_bad(
+def test_a_format_accepts_valid_and_rejects_invalid_strings(
     value: Callable[..., Any], name: str, good: tuple[str, ...], bad: tuple[str, ...]
 ) -> None:
     def errors(text: str) -> Any:

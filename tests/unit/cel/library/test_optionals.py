@@ -39,7 +39,7 @@ def test_the_first_optional_with_a_value_wins() -> None:
     assert or_value(Optional(None), 1) is None
 
 
-def test_what_is_no_optional_stays_what_it_is() -> None:
+def test_a_value_that_is_not_optional_stays_unchanged() -> None:
     assert CALLS["optional_or_optional"](5, NONE) == 5
     assert CALLS["optional_orValue_value"](5, 1) == 5
 

@@ -31,7 +31,7 @@ def test_unbounded_stays_unbounded_unless_it_is_scaled_down() -> None:
     assert ranges.scaled(ranges.ANY_SIZE, 0.1).max == 1844674407370955264
 
 
-def test_a_size_that_nobody_knows_is_anything() -> None:
+def test_an_unknown_size_is_unbounded() -> None:
     unknown, known = SizedNode(STRING, (), None), SizedNode(STRING, (), Range(1, 25))
     assert ranges.size_of(unknown) == ranges.ANY_SIZE
     estimate = ranges.scan()(None, (known,))
@@ -44,12 +44,12 @@ def test_sizes_of_values_are_counted_in_characters_elements_or_bytes_of_an_addre
     assert sizes == [2, 3, 2, 1, 16, 1, 1]
 
 
-def test_short_texts_are_traversed_for_nothing() -> None:
+def test_traversing_short_strings_is_free() -> None:
     assert ranges.traversal_cost(["ab", "ä" * 10, b"x" * 19]) == 0 + 2 + 1
     assert ranges.traversal_cost({"k": [1, True]}) == 2
 
 
-def test_a_call_that_would_take_too_long_is_not_begun() -> None:
+def test_a_call_that_would_take_too_long_is_not_started() -> None:
     ranges.check_steps(ranges.MAX_STEPS)
     with pytest.raises(CostExceeded, match="actual cost limit exceeded"):
         ranges.check_steps(ranges.MAX_STEPS + 1)

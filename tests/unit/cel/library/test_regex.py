@@ -71,7 +71,7 @@ def test_find_says_that_the_pattern_is_illegal() -> None:
         find("a", "(")
 
 
-def test_what_is_no_text_has_no_match() -> None:
+def test_a_value_that_is_not_a_string_has_no_match() -> None:
     for args, text in (((1, "a"), "no such overload: matches"), (("a", 1), "no such overload")):
         with pytest.raises(CelError) as caught:
             matches(*args)

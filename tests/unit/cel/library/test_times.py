@@ -50,7 +50,7 @@ def test_durations_are_read(text: str, nanoseconds: int) -> None:
         "9" * 40 + "s",
     ],
 )
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_an_invalid_duration_is_rejected(text: str) -> None:
     assert parse_duration(text) is None
 
 
@@ -103,7 +103,7 @@ def test_times_are_read_and_written_in_their_zone(text: str, same: str) -> None:
         "٢٠٢٠-01-01T00:00:00Z",
     ],
 )
-def test_what_is_no_time_is_refused(text: str) -> None:
+def test_an_invalid_time_is_rejected(text: str) -> None:
     assert parse_timestamp(text) is None
 
 

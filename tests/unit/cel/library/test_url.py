@@ -71,7 +71,7 @@ def test_the_reason_is_the_one_of_the_reference(text: str, reason: str) -> None:
     assert not is_url(text)
 
 
-def test_what_is_no_request_may_still_be_a_url() -> None:
+def test_a_url_need_not_be_a_request_uri() -> None:
     for text in ("../relative", "a", "?x"):
         assert str(parse(text)) == text
     for text in ("1:b", "http://h/#%zz", "\x7f"):

@@ -37,7 +37,7 @@ def test_without_labels_only_the_name_is_compared() -> None:
     assert not is_usable_on(selecting(BY_NAME | BY_LABEL), "n2", None)
 
 
-def test_a_node_selector_that_cannot_be_read_is_named() -> None:
+def test_an_invalid_node_selector_is_named() -> None:
     with pytest.raises(InvalidInput, match=r"status\.allocation\.nodeSelector\.nodeSelectorTerms\[0\]"):
         is_usable_on(selecting(BROKEN), "n1", {})
     assert unusable_on(selecting(BROKEN), "n1", {}).startswith("ResourceClaim c: status.allocation.nodeSelector")

@@ -105,7 +105,7 @@ def test_one_claim_alone_does_not_overlap_even_if_the_capacity_has_shrunk() -> N
     assert not ledger(slice_of("n1", [SHARED]), a=memory("32Gi", "s")).all()
 
 
-def test_a_share_whose_amount_cannot_be_read_takes_the_whole_device() -> None:
+def test_a_share_with_an_invalid_amount_takes_the_whole_device() -> None:
     found = ledger(slice_of("n1", [SHARED]), a=memory("much", "s"), b=memory("1Gi", "t"))
     assert texts(found) == [f"{GPU} is allocated to two claims: default/a and default/b"]
 
@@ -145,7 +145,7 @@ def test_claims_with_other_devices_of_the_pool_are_not_part_of_an_overlap_of_par
     assert not found.of(A) and len(found.of(B)) == 1
 
 
-def test_the_newest_generation_of_a_pool_says_what_there_is() -> None:
+def test_the_newest_generation_of_a_pool_counts() -> None:
     old = slice_of("n1", [SHARED])
     new = slice_of("n1", [SHARED | {"capacity": {"memory": {"value": "32Gi"}}}], generation=2)
     new["metadata"]["name"] = "new"
@@ -158,6 +158,6 @@ def test_the_newest_generation_of_a_pool_says_what_there_is() -> None:
 
 
 @pytest.mark.parametrize("value", ["much", ""])
-def test_a_slice_whose_amounts_cannot_be_read_limits_nothing(value: str) -> None:
+def test_a_slice_with_invalid_amounts_limits_nothing(value: str) -> None:
     device = SHARED | {"capacity": {"memory": {"value": value}}}
     assert not ledger(slice_of("n1", [device]), a=memory("8Gi", "s"), b=memory("8Gi", "t")).all()

@@ -74,7 +74,9 @@ PARTS = st.dictionaries(st.sampled_from(["metadata", "spec", "status", "data", "
 
 @settings(deadline=None)
 @given(st.sampled_from(BUILT_IN), PARTS, st.none() | PARTS)
-def test_no_shape_of_a_document_makes_defaulting_fail(kind: Any, parts: Document, old: Document | None) -> None:
+def test_defaulting_never_fails_whatever_the_shape_of_the_document(
+    kind: Any, parts: Document, old: Document | None
+) -> None:
     document = {"apiVersion": kind.storage_version, "kind": kind.kind, **copy(parts)}
     once = copy(default(document, now=NOW, old=old))
     assert default(document, now=NOW, old=once) == once
@@ -88,7 +90,7 @@ def test_kinds_without_defaults_are_left_alone() -> None:
 
 
 @pytest.mark.spec("KA-7.1")
-def test_pods_and_claims_get_their_defaults_through_the_same_door() -> None:
+def test_pods_and_claims_get_their_defaults_from_the_same_function() -> None:
     assert made("v1", "Pod", spec={})["spec"]["restartPolicy"] == "Always"
     requests: list[Document] = [{"exactly": {}}]
     assert made("resource.k8s.io/v1", "ResourceClaim", spec={"devices": {"requests": requests}})["status"] == {}
@@ -133,7 +135,7 @@ def test_a_namespace_that_was_finalized_stays_so() -> None:
     assert namespace["status"] == {"phase": "Terminating"}
 
 
-def test_texts_of_a_secret_are_stored_as_its_data() -> None:
+def test_string_data_of_a_secret_is_stored_as_its_data() -> None:
     secret = made("v1", "Secret", data={"a": "b2xk", "b": "b2xk"}, stringData={"a": "new"})
     assert secret == {"type": "Opaque", "data": {"a": "bmV3", "b": "b2xk"}}
     assert made("v1", "Secret", type="x/y") == {"type": "x/y"}

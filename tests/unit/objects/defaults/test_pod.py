@@ -54,7 +54,7 @@ def test_a_minimal_pod_gets_all_defaults() -> None:
 
 
 @pytest.mark.spec("KA-7.1")
-def test_what_the_pod_says_is_kept() -> None:
+def test_values_set_by_the_pod_are_kept() -> None:
     said: Document = {
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 0,
@@ -93,7 +93,7 @@ def test_both_names_of_the_service_account_are_kept_equal(key: str) -> None:
 
 @pytest.mark.spec("KA-7.1")
 @pytest.mark.parametrize("kind", ["containers", "initContainers"])
-def test_requests_follow_limits_for_extended_resources_too(kind: str) -> None:
+def test_requests_of_extended_resources_default_to_limits(kind: str) -> None:
     resources = {"limits": {"cpu": "2", "gpu.example.com/gpu": "1"}, "requests": {"cpu": "1"}}
     spec = defaulted(**{kind: [{"name": "c", "resources": resources}]})["spec"]
     assert spec[kind][0]["resources"]["requests"] == {"cpu": "1", "gpu.example.com/gpu": "1"}
@@ -165,7 +165,7 @@ def test_lost_nodes_are_tolerated_for_a_while_unless_the_pod_says_so_itself(
 
 
 @pytest.mark.spec("KA-7.1")
-def test_the_class_of_service_is_never_computed_anew() -> None:
+def test_the_quality_of_service_class_is_computed_once() -> None:
     pod: Document = {"spec": {"containers": [{"resources": {"limits": {"cpu": "1"}}}]}, "status": {"phase": "Running"}}
     default_pod(pod, {"status": {"qosClass": "BestEffort"}})
     assert pod["status"] == {"phase": "Running", "qosClass": "BestEffort"}

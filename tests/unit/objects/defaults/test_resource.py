@@ -58,7 +58,7 @@ def test_a_claim_has_a_status_and_a_template_has_metadata_for_its_claims() -> No
 
 
 @pytest.mark.spec("AL-1.6")
-def test_tolerations_of_an_allocation_get_an_operator_too() -> None:
+def test_tolerations_of_an_allocation_get_an_operator() -> None:
     document = claim(allocation={"devices": {"results": [{"tolerations": [{"key": "k"}]}]}})
     default_claim(document)
     results = document["status"]["allocation"]["devices"]["results"]

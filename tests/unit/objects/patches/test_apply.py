@@ -119,14 +119,14 @@ def test_elements_come_in_the_order_of_the_configuration() -> None:
 
 
 @pytest.mark.spec("KA-3.8-a")
-def test_a_field_that_only_this_manager_applied_goes_when_it_is_left_out() -> None:
+def test_a_field_that_only_this_manager_applied_is_removed_when_it_is_left_out() -> None:
     live = applied(None, config_map({"a": "1", "b": "1"}, labels={"l": "1"}))
     assert content(applied(live, config_map({"a": "1"}))) == config_map({"a": "1"})
     assert content(applied(live, config_map())) == config_map()
 
 
 @pytest.mark.spec("KA-3.8-a")
-def test_a_field_that_somebody_else_has_too_stays_when_it_is_left_out() -> None:
+def test_a_field_that_another_manager_also_owns_stays_when_it_is_left_out() -> None:
     live = applied(applied(None, config_map({"a": "1", "b": "1"}), "m1"), config_map({"b": "1"}), "m2")
     left = applied(live, config_map({"a": "1"}), "m1")
     assert left["data"] == {"a": "1", "b": "1"}
@@ -141,7 +141,7 @@ def test_a_field_of_an_updater_stays_when_its_object_is_left_out() -> None:
 
 
 @pytest.mark.spec("KA-3.8-a")
-def test_an_element_that_only_this_manager_applied_goes_when_it_is_left_out() -> None:
+def test_an_element_that_only_this_manager_applied_is_removed_when_it_is_left_out() -> None:
     live = applied(None, pod({"name": "a", "env": [{"name": "x"}, {"name": "y"}]}, {"name": "b", "image": "i"}))
     assert content(applied(live, pod({"name": "a", "env": [{"name": "y"}]}))) == pod(
         {"name": "a", "env": [{"name": "y"}]}
@@ -149,7 +149,7 @@ def test_an_element_that_only_this_manager_applied_goes_when_it_is_left_out() ->
 
 
 @pytest.mark.spec("KA-3.8-a")
-def test_a_value_of_a_set_goes_when_it_is_left_out() -> None:
+def test_a_value_of_a_set_is_removed_when_it_is_left_out() -> None:
     live = applied(applied(None, config_map(finalizers=["f/1", "f/2"]), "m1"), config_map(finalizers=["f/2"]), "m2")
     assert applied(live, config_map(), "m1")["metadata"]["finalizers"] == ["f/2"]
 
@@ -166,7 +166,7 @@ def test_what_another_version_applied_counts_as_before() -> None:
 
 
 @pytest.mark.spec("KA-3.8-b")
-def test_another_value_for_a_field_somebody_applied_is_a_conflict() -> None:
+def test_another_value_for_a_field_of_another_manager_is_a_conflict() -> None:
     live = applied(None, config_map({"a": "1"}), "m1")
     with pytest.raises(Conflict) as conflict:
         applied(live, config_map({"a": "2"}), "m2")
@@ -235,7 +235,7 @@ def test_force_takes_the_field_and_leaves_the_rest() -> None:
 
 
 @pytest.mark.spec("KA-3.8-d")
-def test_who_updates_an_applied_field_has_it_from_then_on() -> None:
+def test_an_update_of_an_applied_field_takes_it_over() -> None:
     live = applied(None, config_map({"a": "1"}), "m1")
     changed = update(live, {**live, "data": {"a": "2"}}, "m1")
     entries = changed["metadata"]["managedFields"]
@@ -245,7 +245,7 @@ def test_who_updates_an_applied_field_has_it_from_then_on() -> None:
 
 
 @pytest.mark.spec("KA-3.8-d")
-def test_an_object_nobody_is_known_to_manage_belongs_to_the_past() -> None:
+def test_fields_of_an_object_without_managers_count_as_an_earlier_update() -> None:
     live = config_map({"a": "1"})
     with pytest.raises(Conflict, match=r'"before-first-apply" using v1: \.data\.a'):
         applied(live, config_map({"a": "2"}))
@@ -293,7 +293,7 @@ def test_a_configuration_of_nothing_leaves_no_entry() -> None:
         ({**pod(), "spec": {"containers": {}}}, ".spec.containers: expected a list, got {}"),
     ],
 )
-def test_a_configuration_that_makes_no_sense_is_a_bad_request(config: Any, text: str) -> None:
+def test_an_invalid_configuration_is_a_bad_request(config: Any, text: str) -> None:
     with pytest.raises(BadRequest) as refused:
         applied(None, config, api_version="v1")
     assert text in str(refused.value)
@@ -412,7 +412,9 @@ def test_the_last_configuration_is_in_the_object_and_everything_in_it_is_managed
 
 @settings(deadline=None)
 @given(pods, pods, managers)
-def test_a_sole_manager_gets_exactly_what_it_applied_last(first: Document, second: Document, manager: str) -> None:
+def test_the_object_of_a_sole_manager_is_its_last_configuration(
+    first: Document, second: Document, manager: str
+) -> None:
     result = applied(applied(None, first, manager), second, manager)
     wanted = second["spec"]["containers"]
     found = result.get("spec", {}).get("containers", [])

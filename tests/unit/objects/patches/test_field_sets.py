@@ -77,7 +77,7 @@ def test_only_what_differs_has_changed() -> None:
     assert changed(old, old) == {}
 
 
-def test_what_is_gone_is_one_member_with_all_below_it() -> None:
+def test_a_removed_object_is_one_member_with_everything_below_it() -> None:
     found = compare(pod({"name": "a", "image": "1"}, {"name": "b"}), pod({"name": "b"}), POD)
     assert (found.written, found.removed.format()) == (EMPTY, {"f:spec": {"f:containers": {'k:{"name":"a"}': {}}}})
 
@@ -118,7 +118,7 @@ def test_fields_v1_that_is_too_deep_is_a_bad_request() -> None:
         parse(raw)
 
 
-def test_paths_are_for_people() -> None:
+def test_paths_are_readable() -> None:
     tree = {
         "f:spec": {'k:{"containerPort":80,"protocol":"TCP"}': {".": {}, "f:name": {}}, 'v:"x"': {}, "i:3": {}},
         "f:data": {"f:a": {}},
@@ -200,7 +200,7 @@ def test_two_objects_differ_where_one_is_written_or_removed_and_nowhere_else(old
 
 @settings(deadline=None)
 @given(sets, sets)
-def test_a_set_from_which_nothing_is_taken_is_the_same_set(one: FieldSet, other: FieldSet) -> None:
+def test_removing_nothing_returns_the_same_set(one: FieldSet, other: FieldSet) -> None:
     for left in (one - other, one.without_below(other)):
         assert (left is one) == (left == one)
 

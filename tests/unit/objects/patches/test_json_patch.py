@@ -108,7 +108,7 @@ def test_an_operation_that_does_not_fit_fails_the_patch(document: Document, oper
 
 @pytest.mark.spec("KA-3.7-json")
 @pytest.mark.parametrize(("operations", "text"), [c[1:] for c in MALFORMED], ids=[c[0] for c in MALFORMED])
-def test_what_is_no_patch_is_a_bad_request(operations: Any, text: str) -> None:
+def test_an_invalid_patch_is_a_bad_request(operations: Any, text: str) -> None:
     with pytest.raises(BadRequest) as refused:
         json_patch.apply({}, operations)
     assert text in str(refused.value)

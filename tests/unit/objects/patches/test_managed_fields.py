@@ -37,7 +37,7 @@ def owners(document: Document) -> dict[str, list[str]]:
 
 
 @pytest.mark.spec("KA-3.8-d")
-def test_who_creates_an_object_manages_all_of_it() -> None:
+def test_the_creator_of_an_object_manages_all_of_it() -> None:
     created = write(None, config_map({"a": "1"}, labels={"l": "1"}), "m1")
     assert created["metadata"]["managedFields"] == [
         {
@@ -52,13 +52,13 @@ def test_who_creates_an_object_manages_all_of_it() -> None:
 
 
 @pytest.mark.spec("KA-3.8-d")
-def test_who_changes_a_field_takes_it_from_the_others() -> None:
+def test_changing_a_field_takes_it_from_the_other_managers() -> None:
     created = write(None, config_map({"a": "1", "b": "1"}), "m1")
     changed = write(created, config_map({"a": "2", "b": "1", "c": "1"}), "m2")
     assert owners(changed) == {"m1": [".data", ".data.b"], "m2": [".data.a", ".data.c"]}
 
 
-def test_a_field_that_is_gone_has_no_manager_and_an_entry_without_fields_goes() -> None:
+def test_a_removed_field_has_no_manager_and_an_empty_entry_is_removed() -> None:
     created = write(None, config_map({"a": "1"}), "m1")
     added = write(created, config_map({"a": "1", "b": "1"}), "m2")
     removed = write(added, config_map({"a": "1"}), "m3")
@@ -157,17 +157,17 @@ def test_a_client_may_rewrite_the_list_but_not_with_nonsense_nor_through_a_subre
         [{"operation": "Apply", "fieldsType": "FieldsV1", "manager": 1}],
     ],
 )
-def test_a_list_that_cannot_be_read_is_a_bad_request(raw: Any) -> None:
+def test_an_invalid_list_is_a_bad_request(raw: Any) -> None:
     with pytest.raises(BadRequest, match="managedFields"):
         decode(raw)
 
 
-def test_a_stored_list_that_cannot_be_read_counts_as_none() -> None:
+def test_an_invalid_stored_list_counts_as_empty() -> None:
     broken = config_map({"a": "1"}, managedFields=[{"operation": "Zap"}])
     assert updated(broken, config_map({"a": "2"}), "m", "v1", "", NOON) == []
 
 
-def test_the_oldest_updates_beyond_ten_give_up_their_names_but_not_their_fields() -> None:
+def test_the_oldest_updates_beyond_ten_are_merged_into_one_entry() -> None:
     document = write(None, config_map({"k0": "v"}), "m0", now="t00")
     for i in range(1, 20):
         document = write(document, config_map({f"k{j}": "v" for j in range(i + 1)}), f"m{i}", now=f"t{i:02}")
@@ -231,7 +231,7 @@ def test_what_is_stored_is_read_as_if_a_client_had_sent_it(
         assert repr(encode(strict)) == repr(encode(trusted)) == repr(raw), "to the order of the keys"
 
 
-def test_an_entry_that_lost_nothing_is_not_written_anew() -> None:
+def test_an_entry_that_lost_nothing_is_not_encoded_again() -> None:
     created = write(None, config_map({"a": "1"}), "m1")
     changed = write(created, config_map({"a": "1"}, labels={"l": "1"}), "m2")
     assert changed["metadata"]["managedFields"][0] is created["metadata"]["managedFields"][0]

@@ -36,7 +36,7 @@ def test_every_example_of_the_rfc_comes_out(document: Document, patch: Document,
 
 @pytest.mark.spec("KA-3.7-merge")
 @pytest.mark.parametrize("patch", [None, [], [{"a": 1}], "x", 1])
-def test_a_patch_that_is_no_object_is_a_bad_request(patch: Any) -> None:
+def test_a_patch_that_is_not_an_object_is_a_bad_request(patch: Any) -> None:
     with pytest.raises(BadRequest, match="must be an object"):
         merge_patch.apply({"a": 1}, patch)
 

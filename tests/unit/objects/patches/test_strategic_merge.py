@@ -138,7 +138,7 @@ def test_set_element_order_alone_reorders() -> None:
     }
 
 
-def test_set_element_order_of_a_list_that_is_not_there_does_nothing() -> None:
+def test_set_element_order_of_a_missing_list_does_nothing() -> None:
     assert patched({"metadata": {}}, {"metadata": {"$setElementOrder/finalizers": ["z"]}}) == {"metadata": {}}
 
 
@@ -157,7 +157,7 @@ def test_the_patch_directive_deletes_replaces_or_merges_an_object() -> None:
         assert patched(pod, patch) == {"metadata": {"labels": result}}
 
 
-def test_deleting_an_object_that_is_not_there_does_not_make_one() -> None:
+def test_deleting_a_missing_object_does_not_create_it() -> None:
     assert patched({"metadata": {}}, {"metadata": {"labels": {"$patch": "delete"}}}) == {"metadata": {}}
 
 
@@ -171,7 +171,7 @@ def test_the_patch_directive_in_an_element_deletes_it_or_replaces_the_list() -> 
     assert patched(containers("a"), merge) == {"spec": {"containers": [{"name": "a", "image": "i"}]}}
 
 
-def test_deleting_from_a_list_that_is_not_there_leaves_no_directive_behind() -> None:
+def test_deleting_from_a_missing_list_leaves_no_directive_behind() -> None:
     patch = {"spec": {"containers": [{"name": "a", "$patch": "delete"}, {"name": "b", "env": [{"name": "e"}]}]}}
     assert patched({"spec": {}}, patch) == {"spec": {"containers": [{"name": "b", "env": [{"name": "e"}]}]}}
 
@@ -211,7 +211,7 @@ def test_elements_without_a_key_on_the_server_are_left_alone() -> None:
     assert patched(pod, containers("a")) == pod
 
 
-def test_nested_merge_lists_are_merged_too() -> None:
+def test_nested_merge_lists_are_merged() -> None:
     pod = {"spec": {"containers": [{"name": "a", "env": [{"name": "x", "value": "1"}, {"name": "y"}]}]}}
     patch = {"spec": {"containers": [{"name": "a", "env": [{"name": "x", "value": None, "valueFrom": {}}]}]}}
     assert patched(pod, patch) == {
@@ -246,7 +246,7 @@ def test_unknown_fields_and_unknown_kinds_are_plain_json() -> None:
         ({"spec": {"$retainKeys": ["nodeName"], "hostname": "h"}}, 'sets "hostname"'),
     ],
 )
-def test_a_patch_that_makes_no_sense_is_a_bad_request(patch: Any, text: str) -> None:
+def test_an_invalid_patch_is_a_bad_request(patch: Any, text: str) -> None:
     pod = {"metadata": {"finalizers": ["f"]}, "spec": {"containers": [{"name": "a"}], "nodeName": "n"}}
     with pytest.raises(BadRequest) as refused:
         patched(pod, patch)
@@ -261,7 +261,7 @@ def test_a_patch_that_is_too_deep_is_a_bad_request() -> None:
         strategic_merge.apply({}, patch, POD)
 
 
-def test_long_lists_do_not_take_long() -> None:
+def test_long_lists_are_merged_quickly() -> None:
     many = containers(*(f"c{i}" for i in range(20_000)))
     assert strategic_merge.apply(many, many, POD) == many
 

@@ -41,7 +41,7 @@ SLICE = "resource.k8s.io/v1/ResourceSlice"
         (SLICE, ("spec", "devices"), Division.ATOMIC, ()),
     ],
 )
-def test_the_schema_says_how_a_value_is_divided(
+def test_the_schema_determines_how_a_value_is_divided(
     kind: str, path: tuple[str, ...], division: Division, keys: tuple[str, ...]
 ) -> None:
     topology = at(kind, *path)
@@ -92,7 +92,7 @@ def test_an_optional_key_may_be_absent_but_not_all_of_them() -> None:
     assert devices.name({"conditions": []}) is None
 
 
-def test_a_list_whose_elements_cannot_be_told_apart_is_one_piece() -> None:
+def test_a_list_whose_elements_cannot_be_identified_is_one_piece() -> None:
     containers = at("v1/Pod", "spec", "containers")
     assert containers.split([{"name": "a"}, {"name": "a"}]) is None
     assert containers.split([{"image": "i"}]) is None

@@ -43,7 +43,7 @@ def test_an_entry_for_which_no_claim_was_necessary_has_no_name() -> None:
 
 
 @pytest.mark.spec("AL-1.8")
-def test_a_claim_that_is_not_there_yet_is_an_error_that_says_so() -> None:
+def test_a_claim_that_does_not_exist_yet_is_an_error_that_says_so() -> None:
     waiting = pod(TEMPLATED)
     with pytest.raises(NotFound, match=r"^pod ns/p: claim b: ResourceClaim not created yet$"):
         resolve(waiting, waiting.spec.resource_claims[0])

@@ -27,11 +27,11 @@ def container(**more: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_is_in_the_cluster_is_named(spec: dict[str, Any], kind: str) -> None:
+def test_references_to_objects_of_the_cluster_are_named(spec: dict[str, Any], kind: str) -> None:
     assert first(spec) == kind
 
 
-def test_what_is_on_the_node_is_no_reference() -> None:
+def test_objects_of_the_node_are_not_references() -> None:
     volumes = [{"name": "a", "hostPath": {"path": "/x"}}, {"name": "b", "emptyDir": {}}]
     projected = {"name": "c", "projected": {"sources": [{"downwardAPI": {}}]}}
     env = [{"name": "A", "value": "1"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]

@@ -34,7 +34,7 @@ def test_cpu_is_counted_in_thousandths_and_all_else_in_units() -> None:
     assert vector(pod(container(cpu="1.5", memory="1Ki", gpu="2"))) == {"cpu": 1500, "memory": 1024, GPU: 2}
 
 
-def test_what_is_zero_is_not_asked_for() -> None:
+def test_zero_amounts_are_not_requested() -> None:
     assert vector(pod(container(cpu="0", memory="1"))) == {"memory": 1}
     assert vector(pod(container(cpu="0"), container("b", gpu="0"))) == {}
 
@@ -65,7 +65,7 @@ def test_a_claim_provides_for_the_containers_that_it_names() -> None:
     assert requests(one)[GPU] == Quantity.of(3)
 
 
-def test_what_cannot_be_read_is_named() -> None:
+def test_an_invalid_amount_is_named() -> None:
     with pytest.raises(InvalidInput, match="memory: quantities must match"):
         vector(pod(container(memory="much")))
     with pytest.raises(InvalidInput, match="cpu: "):

@@ -37,9 +37,7 @@ def test_a_containers_own_policy_counts_before_the_pods(policy: str, code: int, 
         ([{"action": "Restart"}], 2, False),
     ],
 )
-def test_the_first_rule_that_speaks_of_the_exit_code_counts_before_all(
-    rules: list[Document], code: int, again: bool
-) -> None:
+def test_the_first_rule_that_matches_the_exit_code_decides(rules: list[Document], code: int, again: bool) -> None:
     assert restarted("Never", code, restartPolicy="Never", restartPolicyRules=rules) is again
 
 

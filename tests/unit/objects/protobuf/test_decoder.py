@@ -57,7 +57,7 @@ def attribute(name: bytes, value: bytes) -> bytes:
     return delimited(b"\x12", entry(name, value))
 
 
-def test_what_was_read_from_the_same_bytes_before_is_not_shared() -> None:
+def test_values_cached_by_their_bytes_are_not_shared() -> None:
     data = delimited(b"\x0a", b"gpu-0") + attribute(b"model", delimited(b"\x22", b"A"))
     first, second = read(DEVICE, data), read(DEVICE, data)
     assert first == second == {"name": "gpu-0", "attributes": {"model": {"string": "A"}}}
@@ -66,7 +66,7 @@ def test_what_was_read_from_the_same_bytes_before_is_not_shared() -> None:
     assert read(DEVICE, data) == second
 
 
-def test_lists_within_a_map_are_not_shared_either() -> None:
+def test_lists_within_a_map_are_not_shared() -> None:
     data = attribute(b"models", delimited(STRINGS, b"A") + delimited(STRINGS, b"B"))
     first, second = read(DEVICE, data), read(DEVICE, data)
     first["attributes"]["models"]["strings"].append("C")
@@ -98,7 +98,7 @@ def test_a_map_whose_tag_takes_two_bytes_is_read_to_its_end() -> None:
     assert pod["overhead"] == {"cpu": "1", "memory": "1G"}
 
 
-def test_more_kinds_of_entries_than_are_remembered_are_read_too() -> None:
+def test_more_distinct_entries_than_the_cache_holds_are_read() -> None:
     for i in range(5000):
         data = attribute(b"uuid", delimited(b"\x22", f"gpu-{i}".encode()))
         assert read(DEVICE, data) == {"name": "", "attributes": {"uuid": {"string": f"gpu-{i}"}}}

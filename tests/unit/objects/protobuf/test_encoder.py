@@ -25,7 +25,7 @@ def test_map_entries_are_sorted_by_the_bytes_of_their_keys() -> None:
 
 
 @pytest.mark.spec("KA-2.3")
-def test_what_is_no_pointer_is_written_though_it_is_not_set() -> None:
+def test_fields_that_are_not_pointers_are_written_even_if_unset() -> None:
     assert encoder(message("k8s.io.api.core.v1.ContainerPort")).write({}) == bytes.fromhex("0a00 1000 1800 2200 2a00")
     assert encoder(message("k8s.io.api.resource.v1.Counter")).write({}) == b"\x0a\x03\x0a\x010"
 

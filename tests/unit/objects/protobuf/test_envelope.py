@@ -293,5 +293,5 @@ def test_quantities_are_decoded_in_canonical_form() -> None:
     node = {"kind": "Node", "apiVersion": "v1", "metadata": {}, "spec": {}, "status": {"capacity": {"cpu": "1000m"}}}
     assert kube_protobuf.decode(kube_protobuf.encode(node))["status"]["capacity"] == {"cpu": "1"}
     broken = kube_protobuf.encode(node).replace(b"1000m", b"1 0 m")
-    with pytest.raises(BadRequest, match="is no quantity"):
+    with pytest.raises(BadRequest, match="is not a quantity"):
         kube_protobuf.decode(broken)

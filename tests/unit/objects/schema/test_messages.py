@@ -10,7 +10,7 @@ def test_a_message_is_found_by_its_name_and_by_the_kind_that_uses_it() -> None:
     assert message_of("v1", "Pod") is message(CORE + "Pod")
 
 
-def test_a_kind_the_table_does_not_have_is_no_error() -> None:
+def test_a_kind_that_the_table_does_not_have_is_not_an_error() -> None:
     assert message_of("example.com/v1", "Widget") is None
     assert message_of("v2", "Pod") is None
 
@@ -54,7 +54,7 @@ def test_a_field_knows_how_its_list_is_merged_and_applied() -> None:
     assert message("k8s.io.apimachinery.pkg.apis.meta.v1.LabelSelector").map_type == "atomic"
 
 
-def test_special_types_are_no_objects_with_known_keys() -> None:
+def test_special_types_are_not_objects_with_known_keys() -> None:
     meta = message("k8s.io.apimachinery.pkg.apis.meta.v1.ObjectMeta").properties
     assert meta["ownerReferences"].is_message
     assert not meta["creationTimestamp"].is_message

@@ -136,7 +136,7 @@ def test_micro_times_are_written_with_six_digits() -> None:
     assert made["spec"] == {"acquireTime": "2026-01-02T03:04:05.000000Z", "renewTime": "2026-01-02T03:04:05.100000Z"}
 
 
-def test_the_zero_time_of_go_is_no_time() -> None:
+def test_the_zero_time_of_go_counts_as_unset() -> None:
     zero = "0001-01-01T00:00:00Z"
     made = conformed("v1", "Event", metadata={"creationTimestamp": zero}, firstTimestamp=zero).document
     assert made["metadata"] == {}
@@ -333,7 +333,7 @@ def test_any_json_in_any_field_is_taken_or_refused_and_taken_shape_is_stable(dat
 
 
 @given(st.data())
-def test_what_is_left_of_a_base_needs_no_second_look(data: st.DataObject) -> None:
+def test_unchanged_parts_of_a_base_are_not_checked_again(data: st.DataObject) -> None:
     sample = data.draw(st.sampled_from(SAMPLES))
     layout = message(sample["message"])
     base = conform(sample["json"], layout).document

@@ -39,7 +39,7 @@ def one_by_one(values: list[Any], layout: Message) -> list[Document] | None:
     return None if unknown else made
 
 
-def test_plain_devices_come_out_as_they_are_and_are_nobody_elses() -> None:
+def test_plain_devices_are_copied_unchanged() -> None:
     values = [device(i, capacity={"memory": {"value": "80Gi"}}) for i in range(3)]
     made = shaped(values, DEVICE) or [{}]
     assert made == values
@@ -83,7 +83,7 @@ def test_a_pointer_to_zero_stays_and_a_zero_goes() -> None:
     ],
     ids=str,
 )
-def test_what_is_unusual_is_left_to_the_slow_way(unusual: Document) -> None:
+def test_unusual_values_are_left_to_the_slow_path(unusual: Document) -> None:
     assert shaped([device(0), {**device(1), **unusual}], DEVICE) is None
 
 

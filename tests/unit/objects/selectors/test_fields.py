@@ -73,7 +73,7 @@ def test_selects_pods(text: str, expected: bool) -> None:
 
 
 @pytest.mark.spec("KA-4.3")
-def test_what_is_not_set_compares_as_empty_or_false() -> None:
+def test_unset_fields_compare_as_empty_or_false() -> None:
     assert pods("spec.nodeName=,status.podIPs=,spec.hostNetwork=false").matches({"metadata": {"name": "p"}})
     assert pods("spec.hostNetwork=true").matches({"spec": {"hostNetwork": True}})
     nodes = parse("spec.unschedulable=false", "v1", "Node", False)
@@ -93,7 +93,7 @@ def test_what_is_not_set_compares_as_empty_or_false() -> None:
         (f"{DRA}beta1", "ResourceSlice", False, "spec.nodeName=", {"spec": {"allNodes": True}}),
     ],
 )
-def test_each_kind_offers_its_own_fields(
+def test_each_kind_supports_its_own_fields(
     api_version: str, kind: str, namespaced: bool, text: str, document: Document
 ) -> None:
     assert parse(text, api_version, kind, namespaced).matches(document)
@@ -140,9 +140,7 @@ def test_events_can_be_selected_in_both_shapes(api_version: str, text: str, docu
         ("v1", "Pod", True, "metadata.name===a", "invalid field selector: unescaped character in value: ="),
     ],
 )
-def test_what_cannot_be_selected_is_refused(
-    api_version: str, kind: str, namespaced: bool, text: str, error: str
-) -> None:
+def test_unsupported_fields_are_rejected(api_version: str, kind: str, namespaced: bool, text: str, error: str) -> None:
     with pytest.raises(BadRequest) as caught:
         parse(text, api_version, kind, namespaced)
     assert str(caught.value) == error

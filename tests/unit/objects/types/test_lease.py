@@ -4,7 +4,7 @@ from devlet.objects.documents import view
 from devlet.objects.types.core import Lease
 
 
-def test_a_lease_that_nobody_holds_has_no_holder() -> None:
+def test_a_released_lease_has_no_holder() -> None:
     assert view(Lease, {"spec": {}}).spec.holder_identity is None
     held = view(Lease, {"spec": {"holderIdentity": "n1", "leaseDurationSeconds": 40, "leaseTransitions": 0}})
     assert held.spec.holder_identity == "n1"

@@ -97,7 +97,7 @@ def test_every_kind_with_a_view_has_samples() -> None:
 
 
 @pytest.mark.parametrize("document", VECTORS)
-def test_a_view_says_what_its_document_says(document: Document) -> None:
+def test_a_view_has_the_values_of_its_document(document: Document) -> None:
     assert differences(msgspec.to_builtins(view(VIEWS[document["kind"]], document)), document) == []
 
 
@@ -138,7 +138,7 @@ def test_a_list_that_is_null_is_read_as_empty() -> None:
     assert Holder().items == ()
 
 
-def test_the_metadata_of_a_list_tells_how_to_go_on() -> None:
+def test_the_metadata_of_a_list_has_the_continue_token() -> None:
     assert view(ListMeta, {"continue": "token", "remainingItemCount": 3}).continue_ == "token"
 
 

@@ -10,7 +10,7 @@ def test_a_quantity_is_read() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "1Zi"])
-def test_what_cannot_be_read_is_a_cause_and_no_exception(text: str) -> None:
+def test_an_invalid_amount_is_a_cause_and_not_an_exception(text: str) -> None:
     assert amounts.parse(text) is None
     assert amounts.check_not_negative("p", text) == amounts.unreadable("p", text)
 

@@ -122,6 +122,6 @@ def test_a_step_is_positive(step: str) -> None:
 
 
 @pytest.mark.parametrize("policy", [{"default": "1", "validRange": {"min": "x"}}, {"validValues": ["x"]}])
-def test_what_is_no_quantity_is_a_cause(policy: Document) -> None:
+def test_an_invalid_quantity_is_a_cause(policy: Document) -> None:
     assert any("must be a quantity" in cause.message for cause in check(policy))
     assert [cause.field for cause in capacity.check({"value": "x"}, "c", True)] == ["c.value"]

@@ -218,5 +218,5 @@ def test_a_capacity_request_has_a_qualified_name() -> None:
         ),
     ],
 )
-def test_a_list_that_is_too_long_is_not_looked_at(devices: Document, cause: Cause) -> None:
+def test_the_elements_of_a_list_that_is_too_long_are_not_checked(devices: Document, cause: Cause) -> None:
     assert check(**devices) == [cause]

@@ -43,7 +43,7 @@ def test_a_type_occurs_once() -> None:
     assert list(conditions.check([GOOD, GOOD], "c", 8)) == [duplicate("c[1].type", "Ready")]
 
 
-def test_too_many_conditions_are_not_looked_at() -> None:
+def test_too_many_conditions_are_not_checked_individually() -> None:
     assert list(conditions.check([{}] * 9, "c", 8)) == [too_many("c", 9, 8)]
 
 

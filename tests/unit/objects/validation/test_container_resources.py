@@ -70,7 +70,7 @@ def test_bad_resources_are_refused(resources: Document, causes: list[Cause]) -> 
     assert check(**resources) == causes
 
 
-def test_what_is_no_quantity_is_a_cause() -> None:
+def test_an_invalid_quantity_is_a_cause() -> None:
     (cause,) = check(limits={"cpu": "many"}, requests={"cpu": "1"})
     assert cause.field == "r.limits[cpu]"
 
@@ -97,6 +97,6 @@ def test_a_container_uses_claims_of_its_pod(claims: list[Document], causes: list
 
 
 @pytest.mark.spec("KA-7.4")
-def test_a_pod_without_claims_is_told_so() -> None:
+def test_a_claim_reference_in_a_pod_without_claims_is_reported() -> None:
     causes = list(container_resources.check({"claims": [{"name": "a"}]}, "r", frozenset()))
     assert causes == [not_found("r.claims[0].name", "a", f"{NAMES} which is empty")]

@@ -44,6 +44,6 @@ def test_a_device_takes_from_two_sets() -> None:
     assert list(counters.check_consumed([{"counters": GOOD}], "c")) == [required("c[0].counterSet")]
 
 
-def test_a_counter_that_is_no_quantity_is_a_cause() -> None:
+def test_a_counter_with_an_invalid_quantity_is_a_cause() -> None:
     (cause,) = counters.check_shared([{"name": "a", "counters": {"b": {"value": "x"}}}], "s")
     assert cause.field == "s[0].counters[b].value"

@@ -49,7 +49,7 @@ def test_a_definition_may_be_small() -> None:
         ({"versions": [{"name": "V1!", "served": True, "storage": True}]}, "spec.versions[0].name"),
     ],
 )
-def test_what_could_not_be_served_is_refused(spec: dict[str, Any], field: str) -> None:
+def test_a_definition_that_could_not_be_served_is_rejected(spec: dict[str, Any], field: str) -> None:
     assert field in fields(definition(**spec))
 
 

@@ -92,7 +92,7 @@ def test_a_device_has_at_most_16_taints() -> None:
 
 
 @pytest.mark.spec("AL-2.24")
-def test_taints_that_did_not_change_are_not_judged_again() -> None:
+def test_unchanged_taints_are_not_checked_again() -> None:
     taints = [{"key": "k"}]
     assert check(taints=taints, old={"taints": taints}) == []
     assert check(taints=taints, old={"taints": []}) == [required("d.taints[0].effect")]

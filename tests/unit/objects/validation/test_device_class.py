@@ -53,6 +53,6 @@ def test_an_extended_resource_has_a_domain_that_is_not_kubernetes(name: str) -> 
 
 
 @pytest.mark.parametrize("member", ["selectors", "config"])
-def test_a_list_that_is_too_long_is_not_looked_at(member: str) -> None:
+def test_the_elements_of_a_list_that_is_too_long_are_not_checked(member: str) -> None:
     items: list[Any] = [{}] * 33
     assert check({member: items}) == [too_many(f"spec.{member}", 33, 32)]

@@ -32,11 +32,11 @@ def test_labels_and_expressions_are_accepted() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_named(selector: Document, cause: Cause) -> None:
+def test_errors_are_named(selector: Document, cause: Cause) -> None:
     assert list(label_selector.check(selector, "s")) == [cause]
 
 
-def test_labels_of_nodes_are_compared_too() -> None:
+def test_labels_of_nodes_can_be_compared_as_numbers() -> None:
     greater = {"key": "a", "operator": "Gt", "values": ["1"]}
     assert list(label_selector.check_expression(greater, "e", compares=True)) == []
     assert list(label_selector.check_expression({**greater, "values": []}, "e", compares=True)) == [

@@ -126,11 +126,11 @@ def update(changes: Document, old: Document = STORED) -> list[Cause]:
         ({"generation": 2}, invalid("metadata.generation", 2, "must not be decremented")),
     ],
 )
-def test_what_the_server_set_stays(changes: Document, cause: Cause) -> None:
+def test_fields_set_by_the_server_stay(changes: Document, cause: Cause) -> None:
     assert update(changes) == [cause]
 
 
-def test_what_the_server_set_may_be_left_out() -> None:
+def test_fields_set_by_the_server_may_be_left_out() -> None:
     assert list(metadata.check_update(GOOD, STORED)) == []
 
 
@@ -162,9 +162,7 @@ some_metadata: st.SearchStrategy[Document] = st.fixed_dictionaries(
 
 
 @given(some_metadata, some_metadata, st.sampled_from([True, False, None]))
-def test_what_was_accepted_and_has_not_changed_is_accepted(
-    new: Document, old: Document, namespaced: bool | None
-) -> None:
+def test_unchanged_metadata_is_accepted_again(new: Document, old: Document, namespaced: bool | None) -> None:
     if metadata.is_checked(new, old):
         rule = names.dns_subdomain
         assert list(metadata.check(new, rule, namespaced)) == list(metadata.check(old, rule, namespaced))

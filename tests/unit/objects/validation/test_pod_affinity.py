@@ -36,7 +36,7 @@ def test_terms_are_accepted() -> None:
         ({"mismatchLabelKeys": ["a b"]}, invalid("p.mismatchLabelKeys[0]", "a b", names.label_key("a b")[0])),
     ],
 )
-def test_what_is_wrong_in_a_term_is_named(change: Document, cause: Cause) -> None:
+def test_errors_in_a_term_are_named(change: Document, cause: Cause) -> None:
     found = list(pod_affinity.check({REQUIRED: [{**TERM, **change}]}, "p"))
     assert [(each.field.replace(f".{REQUIRED}[0]", ""), each.message) for each in found] == [
         (cause.field, cause.message)

@@ -29,7 +29,7 @@ def test_a_good_request_is_accepted() -> None:
     assert list(pool_status_request.check({"spec": {"driver": "D.io", "poolName": "p/q", "limit": 1000}})) == []
 
 
-def test_the_question_never_changes() -> None:
+def test_the_spec_never_changes() -> None:
     changed = {**SPEC, "limit": 1}
     assert list(pool_status_request.check_update({"spec": changed}, {"spec": SPEC})) == [
         invalid("spec", changed, "field is immutable")
@@ -40,7 +40,7 @@ def answer(status: Document, old: Document | None = None) -> list[Cause]:
     return list(pool_status_request.check_status_update({"status": status}, {"status": old}))
 
 
-def test_the_answer_is_given_once() -> None:
+def test_the_status_is_written_once() -> None:
     status, other = {"poolCount": 1, "pools": [POOL]}, {"poolCount": 2}
     assert answer(status) == answer(status, status) == []
     assert answer(other, status) == [invalid("status", other, "field is immutable")]

@@ -18,6 +18,6 @@ def test_the_words_of_all_rules_of_a_role_are_limited() -> None:
         assert causes == [too_many("rules", WORDS_MAX + 4, WORDS_MAX)]
 
 
-def test_a_rule_without_words_counts_too() -> None:
+def test_a_rule_without_words_counts() -> None:
     assert validate_create(role("ClusterRole", [{}] * WORDS_MAX), Rules()) == []
     assert validate_create(role("ClusterRole", [{}] * (WORDS_MAX + 1)), Rules())

@@ -40,7 +40,7 @@ def test_an_expression_compiles_and_is_cheap_and_short(expression: str, cause: C
 
 
 @pytest.mark.spec("AL-2.09")
-def test_the_compiler_is_not_asked_about_what_is_too_long() -> None:
+def test_expressions_that_are_too_long_are_not_compiled() -> None:
     asked: list[str] = []
 
     def ask(expression: str, stored: bool) -> list[Cause]:
@@ -51,11 +51,11 @@ def test_the_compiler_is_not_asked_about_what_is_too_long() -> None:
     assert asked == ["x" * 10240]
 
 
-def test_a_stored_expression_is_judged_by_the_permissive_environment() -> None:
+def test_a_stored_expression_is_checked_in_the_permissive_environment() -> None:
     assert list(selectors.check([cel("complex")], "s", refuse, stored=True)) == []
 
 
-def test_too_many_selectors_are_not_looked_at() -> None:
+def test_too_many_selectors_are_not_checked_individually() -> None:
     assert list(selectors.check([{}] * 33, "s", refuse)) == [too_many("s", 33, 32)]
 
 

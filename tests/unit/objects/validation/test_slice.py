@@ -81,7 +81,7 @@ def test_a_slice_may_be_for_several_nodes(where: Document) -> None:
         ),
     ],
 )
-def test_a_slice_says_in_one_way_for_which_nodes_it_is(changes: Document, causes: list[Cause]) -> None:
+def test_a_slice_selects_its_nodes_in_one_way(changes: Document, causes: list[Cause]) -> None:
     assert check(**changes) == causes
 
 

@@ -36,7 +36,7 @@ def test_the_taint_is_checked() -> None:
     assert check({"taint": {"key": "k", "effect": "Other"}}) == [expected]
 
 
-def test_a_taint_that_did_not_change_is_not_judged_again() -> None:
+def test_an_unchanged_taint_is_not_checked_again() -> None:
     assert check({"taint": {"key": "k"}}, {"taint": {"key": "k"}}) == []
 
 

@@ -121,10 +121,13 @@ NEED = f"{A} (1 device) and {B} (2 devices) need"
 @pytest.mark.parametrize(
     ("text", "truth"),
     [
-        (f"{NEED} 3 devices together, 2 are free that match any of them", True),
-        (f"{NEED} 4 devices together, 2 are free that match any of them", False),
+        (f"{NEED} 3 devices together, but only 2 are free and match any of them", True),
+        (f"{NEED} 4 devices together, but only 2 are free and match any of them", False),
         (f"{NEED} 3 devices together, 1 is free that match any of them", False),
-        (f"{A} (2 devices) and {B} (2 devices) need 3 devices together, 2 are free that match any of them", False),
+        (
+            f"{A} (2 devices) and {B} (2 devices) need 3 devices together, but only 2 are free and match any of them",
+            False,
+        ),
         (f"{A} and {B} together need more devices than are free", True),
         (f"{A} and rain and {B} together need more devices than are free", False),
         (f"{A} together need more devices than are free", False),
@@ -136,7 +139,9 @@ def test_requests_that_need_more_than_there_is_together_are_counted(text: str, t
 
 
 def test_that_they_fit_one_by_one_and_not_together_is_asked_of_the_allocator() -> None:
-    text = f"{A} (1 device) and {B} (2 devices) can be met one by one but not together: they need the same devices"
+    text = (
+        f"{A} (1 device) and {B} (2 devices) can be satisfied separately but not together: they need the same devices"
+    )
     assert is_true(text, SEVERAL, lambda names: len(names) == 1)
     assert not is_true(text, SEVERAL, lambda _: True)
     assert not is_true(text, SEVERAL, never)
