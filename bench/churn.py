@@ -1,10 +1,10 @@
-"""A node over time: does it grow, how fast do pods go, how fast is it back? `python bench/churn.py [--quick]`.
+"""A node over time: its growth, the deletion of pods, and the restart. `python bench/churn.py [--quick]`.
 
-`devlet up` as a process of its own, with a device plugin and a DRA driver beside it, both fakes in this process.
+Runs `devlet up` in a separate process, with a device plugin and a DRA driver beside it, both fakes in this process.
 
-- **churn**: pods are created at a steady rate, run and are deleted; what the process has is printed now and then.
+- **churn**: pods are created at a steady rate, run and are deleted; the resources of the process are printed regularly.
 - **delete**: many running pods are deleted, one request each from 16 clients, and then all with one request.
-- **restart**: devlet is stopped and started again while they run.
+- **restart**: devlet is stopped and started again while the pods run.
 """
 
 import argparse
