@@ -109,7 +109,7 @@ async def test_a_joined_node_says_where_the_credentials_of_its_drivers_are_made(
     async with joined(await devlet(first, "token", "node", "n2"), manifests) as second:
         command = [sys.executable, "-m", "devlet", *driver, "--root", str(second.root)]
         refused = (await anyio.to_thread.run_sync(warm_start.run, command)).stderr
-        assert "run `devlet token driver gpu.example.com --node-name n2` there" in refused
+        assert "run `devlet token driver gpu.example.com --node-name n2` on its machine" in refused
         made = Path((await devlet(first, *driver, "--node-name", "n2")).strip())
         assert made == first.root / "drivers" / "gpu.example.com@n2.kubeconfig"
 
