@@ -139,4 +139,4 @@ def test_what_get_prints_is_enough_for_a_simulation_elsewhere(node: Node) -> Non
 def test_what_does_not_exist_is_an_error_with_a_next_step(node: Node) -> None:
     assert 'there is no pod or claim "nix" in namespace default' in node("explain", "nix", code=1)
     node("delete", "resourceclaimtemplate", "big")
-    assert "there is no resourceclaimtemplate big: create it" in node("explain", "train", code=1)
+    assert "resourceclaimtemplate big does not exist: create it" in node("explain", "train", code=1)

@@ -222,14 +222,14 @@ def test_a_dra_driver_is_looked_at_with_the_parameters_that_it_takes(tmp_path: P
     (tmp_path / "parameters.yaml").write_text("color: green\n---\ncolor: red\n")
     done = sanity_dra(f"--config={tmp_path}/parameters.yaml", "--only=DRA-REG-1", "--only=DRA-PREP-12", *DRA)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "\npassed  DRA-PREP-12  Its own parameters are taken\n" in done.stdout
+    assert "\npassed  DRA-PREP-12  The driver's own parameters are accepted\n" in done.stdout
 
 
 @pytest.mark.long
 def test_what_is_missing_for_a_dra_driver_is_said() -> None:
     done = sanity_dra("--only=DRA-REG-1")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "say which driver: devlet sanity dra -- COMMAND, or --attach" in done.stderr
+    assert "give either the command that starts the driver, after --, or --attach" in done.stderr
     assert "--attach needs --kubeconfig" in sanity_dra("--attach").stderr
     assert "--config /no/such/file" in sanity_dra("--config=/no/such/file", *DRA).stderr
 
