@@ -66,7 +66,7 @@ class Printer(NamedTuple):
 
 
 NAME = Column(
-    "Name", format="name", description="Unique among the objects of its kind, within a namespace if it has one."
+    "Name", format="name", description="The object's name; unique within its kind and namespace."
 )
 AGE = Column("Age", description="How long ago the object was created.")
 
