@@ -34,7 +34,8 @@ Examples:
 def command(file: str, name: str, rename: str, force: bool, output: str, origin: Origin) -> None:
     """Record what the drivers of a node publish in one file, a cassette.
 
-    A cassette holds the node's slices, device lists, plugin options, granted devices and CDI specs. From a node of another cluster it holds the slices and the number of devices of each plugin. Nothing on the node is changed, and
+    A cassette holds the node's slices, device lists, plugin options, granted devices and CDI specs. From a node of
+    another cluster it holds the slices and the number of devices of each plugin. Nothing on the node is changed, and
     credentials and claim UIDs are never recorded. Without FILE, or with -, the cassette is written to standard output.
     Use `devlet play` to serve it on another node, and `devlet drift` to compare it."""
     check_format(output, "json", "yaml")

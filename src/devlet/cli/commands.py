@@ -86,7 +86,8 @@ def _value(ctx: click.Context, param: click.Parameter, value: str | None) -> str
 def cli(context: click.Context, /, version: bool, context_name: str | None, **shared: str | None) -> None:
     """Run device plugins and DRA drivers on one machine: the device half of a kubelet, with a Kubernetes API.
 
-    Start with `devlet demo`, or run `devlet up` and then `devlet get nodes`. Options may be given before or after the command; use `devlet COMMAND --help` for the options of a command."""
+    Start with `devlet demo`, or run `devlet up` and then `devlet get nodes`. Options may be given before or after the
+    command; use `devlet COMMAND --help` for the options of a command."""
     _hand_down(context, shared | {"context": context_name})
     if version:
         from devlet.objects.release import DEVLET

@@ -84,10 +84,10 @@ def command(
 ) -> None:
     """Serve a cassette as virtual drivers on a node, until SIGINT or SIGTERM.
 
-    FILE is a cassette, or the name of one that is included in devlet. Each recorded DRA driver gets sockets and slices, and each
-    device plugin a socket and a device list. A claim or container gets what was recorded for its device, or else an
-    environment variable that names it. Device nodes and files that this machine does not have are left out. One line is
-    printed once everything is served."""
+    FILE is a cassette, or the name of one that is included in devlet. Each recorded DRA driver gets sockets and slices,
+    and each device plugin a socket and a device list. A claim or container gets what was recorded for its device, or
+    else an environment variable that names it. Device nodes and files that this machine does not have are left out. One
+    line is printed once everything is served."""
     if listed:
         click.echo("\n".join(table(["NAME", "DRIVERS", "DEVICES", "DESCRIPTION"], [_row(n) for n in library.names()])))
         return
