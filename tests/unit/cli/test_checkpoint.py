@@ -139,7 +139,7 @@ def test_a_file_of_another_kind_is_not_guessed_at(run: Run, tmp_path: Path) -> N
         (tmp_path / name).write_bytes(content)
         assert run("verify", tmp_path / name) == 1
         assert run.err == (
-            f"error: {tmp_path / name}: not a known checkpoint: {reason}; if it is a damaged one,"
+            f"error: {tmp_path / name}: not a known checkpoint: {reason}; if the file is damaged,"
             " name its kind with --format\n"
         )
         assert run("verify", tmp_path / name, "--format", "kubelet_internal_checkpoint") == 1
