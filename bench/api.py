@@ -56,7 +56,7 @@ class Measure:
 
 START = "start to ready"
 IDLE_MEMORY = "memory when idle"
-PEAK_MEMORY = "the most memory it ever had"
+PEAK_MEMORY = "maximum memory"
 
 
 def _plural(count: int, noun: str) -> str:

@@ -113,7 +113,7 @@ def test_a_pod_is_explained_before_and_after_somebody_took_its_device(node: Node
 def test_a_claim_with_a_device_says_which_and_what_was_passed_over(node: Node) -> None:
     node.allocate("held", "gpu-1")
     text = node("explain", "claim/held")
-    assert text.startswith("claim default/held: it is allocated")
+    assert text.startswith("claim default/held is allocated")
     assert "gpu.example.com   node1   gpu-1" in text and "gpu.example.com/node1/gpu-0 for request gpu" in text
 
 

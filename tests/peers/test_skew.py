@@ -306,7 +306,7 @@ async def test_control(
 
 
 async def test_restart(release: Release, node: NodeProcess, driver: FakeDraDriver, record_property: Record) -> None:
-    """After kill -9 the node goes on with the same devices and claims."""
+    """After kill -9, the node continues with the same devices and claims."""
     await publish(release.cluster, GPU, NODE, 2)
     async with FakeDevicePlugin(node.plugins, RESOURCE, 2, follow=True):
         await node.until_healthy(RESOURCE, 2)

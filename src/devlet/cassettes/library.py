@@ -1,4 +1,4 @@
-"""The cassettes that devlet ships, by name. They were written by hand from public lists of attributes."""
+"""The cassettes that are included in devlet, by name. They were written by hand from public lists of attributes."""
 
 from importlib import resources
 from pathlib import Path

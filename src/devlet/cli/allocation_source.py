@@ -56,7 +56,7 @@ def improved_option(function: Function) -> Function:
     return click.option(
         "--improved/--no-improved",
         default=None,
-        help="Allocate as devlet's scheduler does, or as Kubernetes does. [default: improved if a devlet is asked]",
+        help="Allocate as devlet's scheduler does, or as Kubernetes does. [default: --improved for a devlet]",
     )(function)
 
 

@@ -32,7 +32,7 @@ def command(context: click.Context) -> None:
     """Show, verify, convert and repair the checkpoints of a kubelet or devlet.
 
     Every version of device, claim and device health checkpoints can be read. Neither a cluster nor a running node is
-    needed. The kind of checkpoint is recognised by its content."""
+    needed. The kind of checkpoint is recognized by its content."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
@@ -56,7 +56,7 @@ def _file_options(function: Function) -> Function:
         "--format",
         "name",
         type=click.Choice(list(FORMATS)),
-        help="Read FILE as this kind of checkpoint. [default: recognised by its content]",
+        help="Read FILE as this kind of checkpoint. [default: recognized by its content]",
     )
     return file(format(function))
 

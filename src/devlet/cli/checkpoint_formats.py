@@ -193,8 +193,8 @@ def recognised(blob: bytes, name: str | None, file: str = "") -> Format:
             return found
     if file in FORMATS:
         return FORMATS[file]
-    what = "it is empty" if not blob.strip() else "it has none of their fields"
-    raise InvalidInput(f"not a known checkpoint: {what}; if it is a damaged one, name its kind with --format")
+    what = "it is empty" if not blob.strip() else "it has none of the expected fields"
+    raise InvalidInput(f"not a known checkpoint: {what}; if the file is damaged, name its kind with --format")
 
 
 def _damage_text(damages: Sequence[Damage]) -> str:

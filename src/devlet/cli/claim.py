@@ -31,9 +31,9 @@ def command() -> None:
 def release(claim: str, session: Session, namespace: str, force: bool) -> None:
     """Unprepare a claim on this node whose pods have ended.
 
-    The drivers are asked once more to unprepare the claim. If they fail, the claim stays prepared, and no other claim
-    gets its devices on this node. With --force the node forgets the claim all the same, logs a warning and reports an
-    event."""
+    The node calls the drivers once more to unprepare the claim. If they fail, the claim stays prepared, and no other
+    claim gets its devices on this node. With --force the node forgets the claim all the same, logs a warning and
+    reports an event."""
     place, _, name = claim.rpartition("/")
     if not name or "/" in place or (place and namespace and place != namespace):
         raise InvalidInput(f"invalid claim {claim!r}: expected NAME or NAMESPACE/NAME, with no other namespace in -n")

@@ -22,7 +22,7 @@ COMMANDS = {
     "events": "List events, oldest first.",
     "exec": "Run a program that has the kubelet's paths built in.",
     "explain": "Explain why a pod or claim has its devices, or why it has none.",
-    "get": "List objects, or print some of them.",
+    "get": "Print one or more objects.",
     "play": "Serve a cassette as virtual drivers.",
     "sanity": "Check that a driver keeps its contract with Kubernetes.",
     "simulate": "Simulate device allocation without changing anything.",
@@ -86,7 +86,7 @@ def _value(ctx: click.Context, param: click.Parameter, value: str | None) -> str
 def cli(context: click.Context, /, version: bool, context_name: str | None, **shared: str | None) -> None:
     """Run device plugins and DRA drivers on one machine: the device half of a kubelet, with a Kubernetes API.
 
-    Start with `devlet demo`, or run `devlet up` and then `devlet get nodes`. Options may stand before or after the
+    Start with `devlet demo`, or run `devlet up` and then `devlet get nodes`. Options may be given before or after the
     command; use `devlet COMMAND --help` for the options of a command."""
     _hand_down(context, shared | {"context": context_name})
     if version:

@@ -122,7 +122,7 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
     metavar="LEVEL",
     type=click.IntRange(0, MAX_VERBOSITY),
     default=0,
-    help="Log level: 0 logs changes, 1 adds each step, 2 adds libraries. [default: 0]",
+    help="Log level: 0 logs changes, 1 adds each step, 2 adds messages of libraries. [default: 0]",
 )
 def command(
     kubeconfig: Path,
@@ -140,7 +140,7 @@ def command(
     log_format: str,
     verbosity: int,
 ) -> None:
-    """Run devlet's control loops for another cluster, until SIGINT or SIGTERM.
+    """Run devlet's scheduler and controllers for another cluster, until SIGINT or SIGTERM.
 
     By default this is the scheduler, for pods with schedulerName devlet. One line is printed to standard output once a
     leader is known; logs go to standard error."""

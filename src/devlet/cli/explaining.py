@@ -92,7 +92,7 @@ class Answer:
         elif subject.claims:
             yield f"{subject.text} does not fit: every node is excluded"
         else:
-            yield f"{subject.text}: {_settled(subject)}"
+            yield _settled(subject)
         if self.overlaps:
             yield from allocated.overlap_lines(self.overlaps)
         yield from self._notes()
@@ -118,10 +118,10 @@ def _counted(nodes: int) -> str:
 def _settled(subject: Subject) -> str:
     pod = subject.pod
     if pod is None:
-        return "it is allocated"
+        return f"{subject.text} is allocated"
     count = len(subject.allocated)
     claims = {0: "it needs no claims", 1: "its claim is allocated"}.get(count, f"all its {count} claims are allocated")
-    return claims + (
+    return f"{subject.text}: {claims}" + (
         f", and it is bound to node {pod.spec.node_name}" if pod.spec.node_name else ", but it is not bound to a node"
     )
 

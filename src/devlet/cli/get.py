@@ -63,7 +63,7 @@ def command(
     sort_by: str,
     ignore_not_found: bool,
 ) -> None:
-    """List objects, or print some of them.
+    """Print one or more objects.
 
     TYPE is a plural, singular or short name, several of them separated by commas, or "all". Add the group, or version
     and group, if a type is ambiguous, as in resourceclaims.v1beta1.resource.k8s.io."""

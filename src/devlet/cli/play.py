@@ -40,7 +40,7 @@ Examples:
 
 @click.command(cls=KubectlCommand, epilog=_EXAMPLES)
 @click.argument("file", metavar="FILE|NAME", default="")
-@click.option("--list", "listed", is_flag=True, help="List the cassettes that devlet ships.")
+@click.option("--list", "listed", is_flag=True, help="List the cassettes that are included in devlet.")
 @click.option("--show", is_flag=True, help="Print the cassette instead of playing it.")
 @click.option("--node", metavar="NAME", default="", help="Name of the node to play on, if there are several.")
 @click.option(
@@ -68,7 +68,7 @@ Examples:
     metavar="LEVEL",
     type=click.IntRange(0, 2),
     default=0,
-    help="Log level: 0 logs changes, 1 adds each call, 2 adds libraries.",
+    help="Log level: 0 logs changes, 1 adds each call, 2 adds messages of libraries.",
 )
 def command(
     file: str,
@@ -84,10 +84,10 @@ def command(
 ) -> None:
     """Serve a cassette as virtual drivers on a node, until SIGINT or SIGTERM.
 
-    FILE is a cassette, or the name of one that devlet ships. Each recorded DRA driver gets sockets and slices, and each
-    device plugin a socket and a device list. A claim or container gets what was recorded for its device, or else an
-    environment variable that names it. Device nodes and files that this machine does not have are left out. One line is
-    printed once everything is served."""
+    FILE is a cassette, or the name of one that is included in devlet. Each recorded DRA driver gets sockets and slices,
+    and each device plugin a socket and a device list. A claim or container gets what was recorded for its device, or
+    else an environment variable that names it. Device nodes and files that this machine does not have are left out. One
+    line is printed once everything is served."""
     if listed:
         click.echo("\n".join(table(["NAME", "DRIVERS", "DEVICES", "DESCRIPTION"], [_row(n) for n in library.names()])))
         return

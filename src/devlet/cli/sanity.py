@@ -114,7 +114,11 @@ _RUN_OPTIONS = (
         help="Time for the driver to register. [default: 30s]",
     ),
     click.option(
-        "--stop-timeout", metavar="TIME", default="30s", callback=duration, help="Time for it to exit. [default: 30s]"
+        "--stop-timeout",
+        metavar="TIME",
+        default="30s",
+        callback=duration,
+        help="Time for the driver to exit. [default: 30s]",
     ),
     click.option(
         "--keep", metavar="DIR", type=click.Path(path_type=Path), help="Keep the driver's directories and logs in DIR."
@@ -125,7 +129,7 @@ _private_mount_option = click.option(
     "--private-mount", is_flag=True, help="Map /var/lib/kubelet to {root} for the driver, as `devlet exec` does."
 )
 _change_option = click.option(
-    "--change", metavar="COMMAND", default="", help="Run COMMAND, for the shell, to change the driver's devices."
+    "--change", metavar="COMMAND", default="", help="Shell command that changes the driver's devices."
 )
 _cdi_option = click.option(
     "--cdi-dir",
@@ -167,7 +171,7 @@ def device_plugin(
 ) -> int:
     """Check a device plugin, which is started and stopped repeatedly.
 
-    In COMMAND, --env and --change, these placeholders stand for directories and files made for the plugin: {root},
+    In COMMAND, --env and --change, these placeholders are replaced with paths that only this plugin uses: {root},
     {device_plugins}, {kubelet_sock}, {registry}, {cdi}."""
     from devlet.sanity.checks.device_plugin import ALL
 
@@ -211,7 +215,7 @@ Examples:
     "--second",
     metavar="COMMAND",
     default="",
-    help="Start a second instance with COMMAND. [default: the first one's, if it contains {instance}]",
+    help="Start a second instance with COMMAND. [default: the first instance's command, if it contains {instance}]",
 )
 @click.option("--attach", is_flag=True, help="Check a running driver in --registry instead of starting one.")
 @click.option(
@@ -259,7 +263,7 @@ def dra(
 ) -> int:
     """Check a DRA driver, which is started and stopped repeatedly, with an API server of its own.
 
-    In COMMAND, --second, --env and --change, these placeholders stand for what is made for the driver: {root},
+    In COMMAND, --second, --env and --change, these placeholders are replaced with values for this driver: {root},
     {registry}, {plugins}, {cdi}, {kubeconfig}, {node}, {instance}."""
     from devlet.sanity import rig_dra
     from devlet.sanity.checks.dra import ALL

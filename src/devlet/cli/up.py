@@ -35,7 +35,7 @@ Examples:
     "-v",
     "--verbosity",
     metavar="LEVEL",
-    help="Log level: 0 logs changes, 1 adds each step, 2 adds libraries. [default: 0]",
+    help="Log level: 0 logs changes, 1 adds each step, 2 adds messages of libraries. [default: 0]",
 )
 @click.option(
     "--api-address",
@@ -78,7 +78,9 @@ Examples:
     help="Align devices to NUMA nodes: none, best-effort, restricted or single-numa-node. [default: none]",
 )
 @click.option(
-    "--topology-scope", metavar="container|pod", help="Align each container or each pod. [default: container]"
+    "--topology-scope",
+    metavar="container|pod",
+    help="Align the devices of each container or of each pod. [default: container]",
 )
 @click.option(
     "--numa-nodes",

@@ -11,7 +11,7 @@ from devlet.objects.release import DEVLET, KUBERNETES
 @click.command(epilog="\b\nExample:\n  devlet version -o json")
 @click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format. [default: plain text]")
 def command(output: str | None) -> None:
-    """Print the versions of devlet, of the Kubernetes whose behaviour it follows, and of Python."""
+    """Print the versions of devlet, of the Kubernetes whose behavior it follows, and of Python."""
     versions = {
         "devletVersion": DEVLET,
         "kubernetesVersion": KUBERNETES,

@@ -82,7 +82,7 @@ def _check_content(root: Path) -> None:
     foreign = [name for name in names if name not in LAYOUT and not name.endswith(_BESIDE)]
     if foreign and _SIGNS.isdisjoint(names):
         raise InvalidInput(
-            f"root {root} is not empty and was not created by devlet (it contains {foreign[0]!r});"
+            f"root {root} is not empty and was not created by devlet or a kubelet (it contains {foreign[0]!r});"
             " choose an empty or a new directory with --root"
         )
 

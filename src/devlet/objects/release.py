@@ -1,4 +1,4 @@
-"""The versions of devlet, and of Kubernetes, whose behaviour it follows."""
+"""The versions of devlet, and of Kubernetes, whose behavior it follows."""
 
 DEVLET = "0.1.0"
-KUBERNETES = "v1.36.4"  # the release whose behaviour devlet follows
+KUBERNETES = "v1.36.4"  # the release whose behavior devlet follows

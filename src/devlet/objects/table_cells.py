@@ -65,9 +65,7 @@ class Printer(NamedTuple):
     conditions: Callable[[Document], list[Document]] | None = None
 
 
-NAME = Column(
-    "Name", format="name", description="Unique among the objects of its kind, within a namespace if it has one."
-)
+NAME = Column("Name", format="name", description="The object's name; unique within its kind and namespace.")
 AGE = Column("Age", description="How long ago the object was created.")
 
 

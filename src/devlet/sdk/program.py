@@ -157,7 +157,7 @@ def _plugin_parser(about: str, environment: Mapping[str, str]) -> argparse.Argum
         "--registry",
         "DEVICE_PLUGIN_REGISTRY",
         **_DIRECTORY,
-        help="Wait in this directory to be found, such as KUBELET_ROOT/plugins_registry; do not call kubelet.sock.",
+        help="Create the socket in this directory, such as KUBELET_ROOT/plugins_registry; do not call kubelet.sock.",
     )
     add(
         "--socket",

@@ -60,12 +60,16 @@ async def _run(root: Path, claim: str, devices: Sequence[str], pods: Sequence[st
 @click.argument("claim")
 @click.option("--root", type=click.Path(path_type=Path), required=True, help="The root of a running devlet.")
 @click.option(
-    "--device", "devices", multiple=True, required=True, help="[REQUEST=]DRIVER/POOL/DEVICE; may be repeated."
+    "--device",
+    "devices",
+    multiple=True,
+    required=True,
+    help="Device, as [REQUEST=]DRIVER/POOL/DEVICE; may be repeated.",
 )
 @click.option("--pod", "pods", multiple=True, help="A pod that may use the claim; may be repeated.")
 @click.option("--namespace", "-n", default="default", show_default=True)
 def main(root: Path, claim: str, devices: tuple[str, ...], pods: tuple[str, ...], namespace: str) -> None:
-    """Give devices to CLAIM."""
+    """Allocate devices to CLAIM."""
     try:
         anyio.run(partial(_run, root, claim, devices, pods, namespace))
     except DevletError as e:

@@ -317,17 +317,23 @@ async def _run(make: Callable[[], FakeDevicePlugin], cdi: bool) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="fake_device_plugin", description="A device plugin without devices.")
-    parser.add_argument("--directory", type=Path, required=True, help="where its socket and kubelet.sock are")
-    parser.add_argument("--resource", default="vendor.com/gpu")
-    parser.add_argument("--devices", type=int, default=2, help="how many")
+    parser = argparse.ArgumentParser(
+        prog="fake_device_plugin", description="A device plugin with simulated devices, for tests."
+    )
+    parser.add_argument(
+        "--directory", type=Path, required=True, help="directory of the plugin's socket and of kubelet.sock"
+    )
+    parser.add_argument("--resource", default="vendor.com/gpu", help="resource name (vendor.com/gpu)")
+    parser.add_argument("--devices", type=int, default=2, help="number of devices (2)")
     parser.add_argument("--numa", type=_numbers, default=(), help="NUMA nodes of the devices, in turn: 0,1")
-    parser.add_argument("--socket", default="", help="name of its socket")
-    parser.add_argument("--api", type=Api, default=Api.V1BETA1, help=", ".join(Api))
-    parser.add_argument("--pre-start", action="store_true", help="ask for PreStartContainer")
+    parser.add_argument("--socket", default="", help="name of the plugin's socket")
+    parser.add_argument("--api", type=Api, default=Api.V1BETA1, help="API version: " + ", ".join(Api))
+    parser.add_argument("--pre-start", action="store_true", help="require PreStartContainer")
     parser.add_argument("--preferred-allocation", action="store_true", help="offer GetPreferredAllocation")
-    parser.add_argument("--cdi", action="store_true", help="give CDI devices: RESOURCE=ID")
-    parser.add_argument("--registry", type=Path, help="be found in this directory instead of registering")
+    parser.add_argument("--cdi", action="store_true", help="return CDI devices, named RESOURCE=ID")
+    parser.add_argument(
+        "--registry", type=Path, help="create the socket here, such as plugins_registry, instead of registering"
+    )
     return parser
 
 

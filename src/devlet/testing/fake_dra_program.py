@@ -141,24 +141,42 @@ class _Following:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="fake_dra_driver", description="A DRA driver without devices.")
+    parser = argparse.ArgumentParser(
+        prog="fake_dra_driver", description="A DRA driver with simulated devices, for tests."
+    )
     add = parser.add_argument
-    add("--root", type=Path, required=True, help="has plugins_registry/ and plugins/, as /var/lib/kubelet")
-    add("--driver", default="gpu.example.com", help="its name")
-    add("--instance", default="", help="part of the names of its sockets, for a second one beside the first")
-    add("--services", type=_list(Service), default=(Service.V1, Service.V1BETA1), help=", ".join(Service))
-    add("--health", type=_list(_health), nargs="?", const=(HealthService.V1ALPHA1,), default=(), help="v1, v1alpha1")
-    add("--health-interval", type=float, help="Repeat the health after this number of seconds.")
-    add("--versions", type=_list(str), help="advertise these, whatever it serves")
-    add("--cdi-dir", type=Path, help="by default cdi/ below the root")
+    add("--root", type=Path, required=True, help="directory with plugins_registry and plugins, like /var/lib/kubelet")
+    add("--driver", default="gpu.example.com", help="name of the driver (gpu.example.com)")
+    add("--instance", default="", help="suffix of the socket names, for a second instance of a driver")
+    add(
+        "--services",
+        type=_list(Service),
+        default=(Service.V1, Service.V1BETA1),
+        help="APIs to serve: " + ", ".join(Service),
+    )
+    add(
+        "--health",
+        type=_list(_health),
+        nargs="?",
+        const=(HealthService.V1ALPHA1,),
+        default=(),
+        help="health APIs: v1, v1alpha1",
+    )
+    add("--health-interval", type=float, help="number of seconds after which the health is repeated")
+    add("--versions", type=_list(str), help="versions to advertise, even if they are not served")
+    add("--cdi-dir", type=Path, help="directory of CDI files; by default cdi in the root")
     add("--one-socket", action="store_true", help="serve everything on the registration socket")
-    add("--service-path", type=Path, help="where the other socket is")
-    add("--pool", default="", help="by default the name of the node")
-    add("--node-name", default="node")
-    add("--kubeconfig", type=Path, help="publish the devices, and answer with what claims were allocated")
-    add("--devices", type=int, default=4, help="how many to publish")
-    add("--orders", type=Path, help="a file that says what else to do, and may be replaced")
-    add("--calls", type=Path, help="write what it is asked to this file")
+    add("--service-path", type=Path, help="path of the socket that serves the calls for claims")
+    add("--pool", default="", help="name of the pool; by default the name of the node")
+    add("--node-name", default="node", help="name of the node (node)")
+    add(
+        "--kubeconfig",
+        type=Path,
+        help="publish the devices in this cluster, and prepare the devices that are allocated to claims",
+    )
+    add("--devices", type=int, default=4, help="number of devices to publish (4)")
+    add("--orders", type=Path, help="file with faults and other orders, which is read again when it is replaced")
+    add("--calls", type=Path, help="write the calls that the driver gets to this file")
     return parser
 
 

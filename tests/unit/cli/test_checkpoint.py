@@ -134,12 +134,12 @@ def test_verify_warns_of_responses_that_a_node_cannot_read(run: Run, file: Path)
 def test_a_file_of_another_kind_is_not_guessed_at(run: Run, tmp_path: Path) -> None:
     for name, content, reason in (
         ("empty", b"", "it is empty"),
-        ("other", b'{"kind":"Pod"}', "it has none of their fields"),
+        ("other", b'{"kind":"Pod"}', "it has none of the expected fields"),
     ):
         (tmp_path / name).write_bytes(content)
         assert run("verify", tmp_path / name) == 1
         assert run.err == (
-            f"error: {tmp_path / name}: not a known checkpoint: {reason}; if it is a damaged one,"
+            f"error: {tmp_path / name}: not a known checkpoint: {reason}; if the file is damaged,"
             " name its kind with --format\n"
         )
         assert run("verify", tmp_path / name, "--format", "kubelet_internal_checkpoint") == 1

@@ -64,7 +64,7 @@ def test_a_claim_that_fits_gets_what_would_be_chosen_and_passed_over(cluster: Pa
 
 def test_an_allocated_claim_says_where_and_what_was_passed_over(cluster: Path) -> None:
     found = text(ask(cluster, "training"))
-    assert found.startswith("claim default/training: it is allocated")
+    assert found.startswith("claim default/training is allocated")
     assert "since 2026-01-02T03:04:05Z (60s ago), on node: n1" in found and "used by: pods/trainer" in found
     assert "gpu.example.com/n1/gpu-1 for request gpu" in found and "n2" not in found
 

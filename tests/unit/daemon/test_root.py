@@ -56,7 +56,9 @@ def test_a_root_of_another_user_is_refused(root: Path) -> None:
 
 def test_a_directory_with_other_content_is_not_a_root(root: Path) -> None:
     (root / "passwd").touch()
-    with pytest.raises(InvalidInput, match=r"is not empty and was not created by devlet \(it contains 'passwd'\)"):
+    with pytest.raises(
+        InvalidInput, match=r"is not empty and was not created by devlet or a kubelet \(it contains 'passwd'\)"
+    ):
         prepare(root)
     assert os.listdir(root) == ["passwd"]
 

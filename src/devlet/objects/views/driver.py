@@ -13,14 +13,16 @@ from devlet.objects.views.description import API_VERSION, NAMED, Part, Shown, Ti
 class DriverSpec(Part, frozen=True):
     """What the driver reported when it registered."""
 
-    driver: Annotated[str, "Its name; further instances of the same driver have ~2 and so on after it in their own."]
+    driver: Annotated[
+        str, "The driver's name. Objects of further instances have this name with ~2, ~3 and so on appended."
+    ]
     endpoint: Annotated[
         str | None, "The socket that it listens on; this and the fields below are absent if it is not registered."
     ] = None
-    service: Annotated[str | None, "The version of the API by which it is called."] = None
-    advertised: Annotated[list[str] | None, "The services that it has."] = None
+    service: Annotated[str | None, "The API version with which the node calls it."] = None
+    advertised: Annotated[list[str] | None, "The services that it advertised."] = None
     health_service: Annotated[
-        str | None, "The service by which it reports the health of its devices; absent if it does not."
+        str | None, "The service with which it reports the health of its devices; absent if it has none."
     ] = None
     socket: Annotated[str | None, "The socket of a driver that could not register."] = None
 
@@ -36,13 +38,13 @@ class DriverStatus(Part, frozen=True):
     since: Annotated[Time | None, "When that state began."] = None
     registered: Annotated[Time | None, "When it registered."] = None
     slices: Annotated[
-        int | None, "The number of slices that it publishes for this node; absent if the cluster cannot be asked."
+        int | None, "The number of slices that it publishes for this node; absent if the API server is unavailable."
     ] = None
     devices: Annotated[int | None, "The number of devices in these slices."] = None
     claims: Annotated[int | None, "The number of claims on this node that have its devices."] = None
     pods: Annotated[int | None, "The number of pods on this node that wait for it."] = None
-    wipe_at: Annotated[Time | None, "When its slices will be deleted because it is away."] = None
-    message: Annotated[str | None, "What is wrong with it."] = None
+    wipe_at: Annotated[Time | None, "When its slices will be deleted, because it is not connected."] = None
+    message: Annotated[str | None, "The problem that the driver has, if any."] = None
 
 
 def _wipe(driver: Document, now: datetime) -> Cell:
@@ -52,7 +54,7 @@ def _wipe(driver: Document, now: datetime) -> Cell:
 
 DRIVERS = View(
     Kind("Driver", "drivers", (API_VERSION,), namespaced=False),
-    "A DRA driver on this node, or one that is missing here. Read only.",
+    "A DRA driver that is registered on this node, or that is needed here but missing. Read-only.",
     DriverSpec,
     DriverStatus,
     (
@@ -63,7 +65,7 @@ DRIVERS = View(
         Shown("Devices", "status.devices"),
         Shown("Claims", "status.claims"),
         Shown("Waiting", "status.pods"),
-        Shown("Wipe", _wipe, "When its slices will be deleted because it is away."),
+        Shown("Wipe", _wipe, "When its slices will be deleted, because it is not connected."),
         Shown("Age", "status.since", "How long it has been in that state."),
         Shown("Endpoint", "spec.endpoint", "The socket that it listens on.", wide=True),
         Shown("Health", "spec.healthService", wide=True),

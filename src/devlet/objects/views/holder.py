@@ -20,24 +20,24 @@ class HeldDevices(Part, frozen=True):
     """Devices of one resource."""
 
     resource: Annotated[str, "The resource name."]
-    ids: Annotated[list[str], "What their plugin calls them."]
+    ids: Annotated[list[str], "The IDs of the devices, as their plugin reports them."]
 
 
 class HeldClaim(Part, frozen=True):
     """A device of a claim."""
 
-    name: Annotated[str | None, "What the pod calls the claim; absent for the claim behind its extended resources."] = (
-        None
-    )
-    claim: Annotated[str | None, "The claim's own name."] = None
+    name: Annotated[
+        str | None, "The claim's name in the pod's spec; absent for the claim for its extended resources."
+    ] = None
+    claim: Annotated[str | None, "The name of the ResourceClaim."] = None
     request: Annotated[
         str | None, "The request of the claim that the container names; absent if it uses the whole claim."
     ] = None
     driver: Annotated[str | None, "The driver of the device."] = None
     pool: Annotated[str | None, "The pool of the device; absent, as the fields below, until it is prepared."] = None
-    device: Annotated[str | None, "Its name in the pool."] = None
-    share_id: Annotated[str | None, "The share of it, if it is shared."] = None
-    cdi_devices: Annotated[list[str] | None, "The CDI devices by which the container gets it."] = None
+    device: Annotated[str | None, "The device's name in the pool."] = None
+    share_id: Annotated[str | None, "The ID of the share, if the device is shared."] = None
+    cdi_devices: Annotated[list[str] | None, "The names of the CDI devices that give it to the container."] = None
 
 
 class Variable(Part, frozen=True):
@@ -52,7 +52,7 @@ class Mount(Part, frozen=True):
 
     container_path: Annotated[str, "Its path in the container."]
     host_path: Annotated[str, "Its path on the host."]
-    read_only: Annotated[bool, "The container cannot write it."]
+    read_only: Annotated[bool, "True if the container cannot write to it."]
 
 
 class DeviceNode(Part, frozen=True):
@@ -60,7 +60,7 @@ class DeviceNode(Part, frozen=True):
 
     container_path: Annotated[str, "Its path in the container."]
     host_path: Annotated[str, "Its path on the host."]
-    permissions: Annotated[str, "Some of r, w and m."]
+    permissions: Annotated[str, "A combination of r, w and m."]
 
 
 class Options(Part, frozen=True):
@@ -72,19 +72,19 @@ class Options(Part, frozen=True):
     annotations: Annotated[dict[str, str] | None, "Annotations for the container runtime."] = None
     cdi_devices: Annotated[list[str] | None, "Names of CDI devices."] = None
     conflicts: Annotated[
-        list[str] | None, "What a plugin asked for and did not get, because another plugin had asked first."
+        list[str] | None, "Settings of a plugin that were dropped because they conflict with those of another plugin."
     ] = None
 
 
 class HeldContainer(Part, frozen=True):
-    """A container that has devices."""
+    """A container that holds devices."""
 
     name: Annotated[str, "The container's name."]
     devices: Annotated[list[HeldDevices] | None, "Its devices of device plugins, by resource."] = None
     claims: Annotated[list[HeldClaim] | None, "Its devices of claims."] = None
     oci: Annotated[
         dict[str, Any] | None,
-        "What devices add to the container's OCI runtime spec, with the edits of CDI devices.",
+        "What the devices add to the container's OCI runtime spec, including the edits of CDI devices.",
     ] = None
     notes: Annotated[list[str] | None, "What a container engine could not do as requested, and why."] = None
     options: Annotated[Options | None, "What the container gets with its devices."] = None
@@ -94,8 +94,10 @@ class HolderStatus(Part, frozen=True):
     """The devices of the pod."""
 
     phase: Annotated[str | None, "The pod's phase."] = None
-    since: Annotated[Time | None, "When it got the first of its devices; absent if that was before a restart."] = None
-    containers: Annotated[list[HeldContainer] | None, "The containers that have devices."] = None
+    since: Annotated[Time | None, "When the pod got the first of its devices; absent if that was before a restart."] = (
+        None
+    )
+    containers: Annotated[list[HeldContainer] | None, "The containers that hold devices."] = None
 
 
 def _resources(holder: Document, _: datetime) -> Cell:
@@ -119,15 +121,15 @@ def _entries(holder: Document, key: str) -> list[Document]:
 
 HOLDERS = View(
     Kind("Holder", "holders", (API_VERSION,)),
-    "A pod that has devices on this node, of device plugins or of claims. Read only.",
+    "A pod that holds devices on this node, of device plugins or of claims. Read-only.",
     HolderSpec,
     HolderStatus,
     (
         NAMED,
         Shown("Resource", _resources, "The resources of its devices; claim:NAME for the devices of a claim."),
-        Shown("Devices", _devices, "The devices, as their plugins call them; for a claim as DRIVER/POOL/NAME."),
-        Shown("Container", _containers, "The containers that have them."),
-        Shown("Since", "status.since", "How long it has had the first of them."),
+        Shown("Devices", _devices, "The IDs of the devices; for a claim, DRIVER/POOL/NAME."),
+        Shown("Container", _containers, "The containers that hold the devices."),
+        Shown("Since", "status.since", "How long the pod has held the first of them."),
     ),
     ("spec.podUID", "status.phase"),
 )

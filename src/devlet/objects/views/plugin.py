@@ -11,20 +11,20 @@ from devlet.objects.views.description import API_VERSION, Part, Shown, Time, Vie
 
 
 class PluginOptions(Part, frozen=True):
-    """The optional calls that the plugin wants."""
+    """The optional calls that the plugin requested."""
 
-    pre_start_required: Annotated[bool, "It is called before a container starts."]
-    get_preferred_allocation_available: Annotated[bool, "It is asked which devices go well together."]
+    pre_start_required: Annotated[bool, "The node calls PreStartContainer before it starts a container."]
+    get_preferred_allocation_available: Annotated[bool, "The node calls GetPreferredAllocation to choose devices."]
 
 
 class PluginSpec(Part, frozen=True):
     """What the plugin reported when it registered."""
 
     resource: Annotated[str, "The resource that it offers."]
-    type: Annotated[str | None, "The type that a plugin reported which could not register."] = None
-    api: Annotated[str | None, "The version of the device plugin API that it speaks."] = None
+    type: Annotated[str | None, "The type reported by a plugin that could not register."] = None
+    api: Annotated[str | None, "The version of the device plugin API that it uses."] = None
     socket: Annotated[str | None, "The socket that it listens on; absent while it is awaited after a restart."] = None
-    options: Annotated[PluginOptions | None, "The optional calls that it wants."] = None
+    options: Annotated[PluginOptions | None, "The optional calls that it requested."] = None
 
 
 class PluginStatus(Part, frozen=True):
@@ -36,7 +36,7 @@ class PluginStatus(Part, frozen=True):
     unhealthy: Annotated[int | None, "The number of its devices that are not healthy."] = None
     held: Annotated[int | None, "The number of devices of the resource that pods hold."] = None
     pid: Annotated[int | None, "The process that listens on the socket."] = None
-    message: Annotated[str | None, "What went wrong last."] = None
+    message: Annotated[str | None, "The last error."] = None
 
 
 def _options(plugin: Document, _: datetime) -> Cell:
@@ -47,7 +47,7 @@ def _options(plugin: Document, _: datetime) -> Cell:
 
 PLUGINS = View(
     Kind("Plugin", "plugins", (API_VERSION,), namespaced=False),
-    "A device plugin that registered on this node. Read only.",
+    "A device plugin on this node. Read-only.",
     PluginSpec,
     PluginStatus,
     (
@@ -60,7 +60,7 @@ PLUGINS = View(
         Shown("Held", "status.held", type="integer"),
         Shown("Age", "status.since", "How long it has been in that state."),
         Shown("PID", "status.pid", wide=True),
-        Shown("Options", _options, "The optional calls that it wants.", wide=True),
+        Shown("Options", _options, "The optional calls that it requested.", wide=True),
         Shown("Message", "status.message", wide=True),
     ),
     ("spec.resource", "status.state"),

@@ -19,35 +19,37 @@ class PreparedClaimSpec(Part, frozen=True):
 class ClaimDevice(Part, frozen=True):
     """A prepared device."""
 
-    pool: Annotated[str | None, "The pool that it is in."] = None
-    device: Annotated[str | None, "Its name in the pool."] = None
-    share_id: Annotated[str | None, "The share of it, if it is shared."] = None
-    requests: Annotated[list[str] | None, "The requests of the claim that it is for; absent if it is for all."] = None
-    cdi_devices: Annotated[list[str] | None, "The CDI devices by which a container gets it."] = None
+    pool: Annotated[str | None, "The pool that contains it."] = None
+    device: Annotated[str | None, "The device's name in the pool."] = None
+    share_id: Annotated[str | None, "The ID of the share, if the device is shared."] = None
+    requests: Annotated[
+        list[str] | None, "The requests of the claim that it satisfies; absent if it satisfies all."
+    ] = None
+    cdi_devices: Annotated[list[str] | None, "The names of the CDI devices that give it to a container."] = None
 
 
 class ClaimDriver(Part, frozen=True):
     """A driver's part of the claim."""
 
     driver: Annotated[str, "The driver's name."]
-    prepared: Annotated[bool, "It has prepared its part."]
+    prepared: Annotated[bool, "True if the driver has prepared its part of the claim."]
     devices: Annotated[list[ClaimDevice] | None, "The devices that it prepared."] = None
 
 
 class ClaimPod(Part, frozen=True):
     """A pod that uses the claim."""
 
-    name: Annotated[str | None, "Its name; absent if it is gone."] = None
+    name: Annotated[str | None, "The pod's name; absent if the pod is gone."] = None
     uid: Annotated[str | None, "Its UID."] = None
 
 
 class WaitingPod(Part, frozen=True):
     """A pod that cannot start without the claim."""
 
-    pod: Annotated[str | None, "Its name; absent if it is gone."] = None
+    pod: Annotated[str | None, "The pod's name; absent if the pod is gone."] = None
     uid: Annotated[str | None, "Its UID."] = None
-    since: Annotated[Time | None, "When it began to wait."] = None
-    message: Annotated[str | None, "What it waits for."] = None
+    since: Annotated[Time | None, "When the pod began to wait."] = None
+    message: Annotated[str | None, "What the pod waits for."] = None
 
 
 class PreparedClaimStatus(Part, frozen=True):
@@ -55,8 +57,8 @@ class PreparedClaimStatus(Part, frozen=True):
 
     state: Annotated[str, "Preparing, Prepared, Failed, Unpreparing, or Waiting if its preparation has not begun."]
     since: Annotated[Time | None, "When that state began; absent if that was before a restart."] = None
-    message: Annotated[str | None, "What went wrong last, or what is awaited."] = None
-    drivers: Annotated[list[ClaimDriver] | None, "The drivers whose devices it has."] = None
+    message: Annotated[str | None, "The last error, or what the claim waits for."] = None
+    drivers: Annotated[list[ClaimDriver] | None, "The drivers whose devices are allocated to it."] = None
     pods: Annotated[list[ClaimPod] | None, "The pods on this node that use it."] = None
     waiting: Annotated[list[WaitingPod] | None, "The pods on this node that cannot start without it."] = None
 
@@ -80,13 +82,13 @@ def _waiting(claim: Document, _: datetime) -> Cell:
 
 PREPARED_CLAIMS = View(
     Kind("PreparedClaim", "preparedclaims", (API_VERSION,), short_names=("pclaims",)),
-    "A claim that is prepared on this node, or that a pod here waits for. Deleting it releases it.",
+    "A claim that is prepared on this node, or that a pod on this node waits for. Deleting it releases the claim.",
     PreparedClaimSpec,
     PreparedClaimStatus,
     (
         NAMED,
         Shown("State", "status.state"),
-        Shown("Drivers", _drivers, "The drivers whose devices it has."),
+        Shown("Drivers", _drivers, "The drivers whose devices are allocated to it."),
         Shown("Devices", _devices, "The devices that are prepared."),
         Shown("Pods", _pods, "The pods on this node that use it."),
         Shown("Waiting", _waiting, "The pods on this node that cannot start without it."),

@@ -110,7 +110,7 @@ def test_every_view_and_each_of_its_fields_has_a_description() -> None:
 
     for kind in VIEWS:
         schema = with_views(nothing)(kind.api_versions[0], kind.kind)
-        assert schema and schema["description"].endswith(("Read only.", "Deleting it releases it."))
+        assert schema and schema["description"].endswith(("Read-only.", "Deleting it releases the claim."))
         check(schema, kind.kind)
 
 

@@ -77,7 +77,7 @@ async def _cut_off(plugin: PluginClient, ids: list[str]) -> None:
 @checks.add(
     "DP-CALL-3",
     "Malformed requests are rejected",
-    rule="a message that is not valid protobuf causes a gRPC error, and the plugin goes on",
+    rule="a message that is not valid protobuf causes a gRPC error, and the plugin continues",
     how="send bytes that are not valid protobuf as an AllocateRequest",
 )
 @every_plugin

@@ -78,7 +78,7 @@ async def _cut_off(client: DraClient, ref: Ref) -> None:
 @checks.add(
     "DRA-CALL-3",
     "Malformed requests are rejected",
-    rule="a message that is not valid protobuf causes a gRPC error, and the driver goes on",
+    rule="a message that is not valid protobuf causes a gRPC error, and the driver continues",
     how="send bytes that are not valid protobuf as a NodePrepareResourcesRequest",
 )
 async def garbage(rig: DraRig) -> Outcome:

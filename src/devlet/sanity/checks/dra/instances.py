@@ -98,7 +98,7 @@ async def same_slices(rig: DraRig) -> Outcome:
 
 @checks.add(
     "DRA-TWO-4",
-    "One instance can exit while the other goes on",
+    "One instance can exit while the other continues",
     rule="in a rolling update the old instance exits last, and must not remove sockets or slices of the new one",
     how=f"{_HOW}; stop the first one; call NodePrepareResources on the second",
     fresh=True,
