@@ -73,9 +73,10 @@ class PeerNode(ClaimNode):
     # What is there
 
     def specs(self) -> set[str]:
-        """The CDI specs of claims. The example driver has another one for all of them."""
-        folder = self.root / "cdi"
-        return {path.name for path in folder.iterdir() if "_common." not in path.name} if folder.exists() else set()
+        """Return the names of the claims' CDI specs. The example driver has another spec for all of them, and leaves a
+        file that no runtime reads, `spec.*.tmp`, if it is killed while it writes."""
+        files = (self.root / "cdi").glob("*")
+        return {file.name for file in files if file.suffix in (".json", ".yaml") and "_common." not in file.name}
 
     def example_claims(self) -> list[str]:
         """The UIDs of what the example driver has written down as prepared."""
