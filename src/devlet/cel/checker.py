@@ -24,11 +24,13 @@ from devlet.cel.ast import (
     StructLiteral,
 )
 from devlet.cel.environment import Environment, Name
-from devlet.cel.functions import Function, Overload
+from devlet.cel.functions import Function
 from devlet.cel.issues import NOWHERE, CompileError, Issue
+from devlet.cel.overloads import no_overload, resolve
 from devlet.cel.protobuf import message_name
 from devlet.cel.recursion import with_room
-from devlet.cel.substitution import Substitution, TypeTooComplex, instantiate, most_general, parameters
+from devlet.cel.scopes import Scopes
+from devlet.cel.substitution import Substitution, TypeTooComplex, most_general
 from devlet.cel.types import (
     BOOL,
     DYN,
@@ -97,7 +99,7 @@ class _Checker:
         self.references: dict[int, Reference] = {}
         self._positions = parsed.source.positions
         self._environment = environment
-        self._scopes: list[dict[str, Type]] = []
+        self._scopes = Scopes(environment)
         self._substitution = Substitution()
         self._mixed_numbers = environment.cross_type_numeric
 
@@ -169,24 +171,6 @@ class _Checker:
 
     # Names
 
-    def _lookup(self, name: str) -> Name | None:
-        name = name.removeprefix(".")
-        for scope in reversed(self._scopes):
-            if name in scope:
-                return Name(name, scope[name])
-        return self._environment.names.get(name)
-
-    def _function(self, name: str) -> Function | None:
-        return self._environment.functions.get(name.removeprefix("."))
-
-    def _qualified(self, e: Expr) -> str | None:
-        """Return the dotted name that an expression could be; None if it is longer than any existing name."""
-        parts: list[str] = []
-        while isinstance(e, Select) and not e.is_test and len(parts) < self._environment.longest_name:
-            parts.append(e.field)
-            e = e.operand
-        return ".".join((e.name, *reversed(parts))) if isinstance(e, Ident) else None
-
     def _refer(self, id: int, name: Name) -> Ident:
         self.types[id] = name.type
         self.references[id] = Reference(name.name, value=name.value)
@@ -199,7 +183,7 @@ class _Checker:
 
     def _ident(self, e: Ident) -> _Visit:
         yield from ()
-        if name := self._lookup(e.name):
+        if name := self._scopes.find(e.name):
             return self._refer(e.id, name)
         self._undeclared(e.id, e.name)
         return e
@@ -207,8 +191,8 @@ class _Checker:
     # Fields
 
     def _select(self, e: Select) -> _Visit:
-        qualified = None if e.is_test else self._qualified(e)
-        if qualified and (name := self._lookup(qualified)):
+        qualified = None if e.is_test else self._scopes.qualified(e)
+        if qualified and (name := self._scopes.find(qualified)):
             return self._refer(e.id, name)
         operand = yield e.operand
         result = self._field(e.id, operand, e.field)
@@ -257,10 +241,10 @@ class _Checker:
             arg = yield part
             args.append(arg)
         if e.target is None:
-            function = self._function(e.function)
+            function = self._scopes.function(e.function)
         else:
-            prefix = self._qualified(e.target)
-            function = self._function(f"{prefix}.{e.function}") if prefix else None
+            prefix = self._scopes.qualified(e.target)
+            function = self._scopes.function(f"{prefix}.{e.function}") if prefix else None
         if function:
             self._resolve(e.id, function, None, args)
             return Call(e.id, function.name, None, tuple(args))
@@ -268,7 +252,7 @@ class _Checker:
             self._undeclared(e.id, e.function)
             return e
         target = yield e.target
-        if function := self._function(e.function):
+        if function := self._scopes.function(e.function):
             self._resolve(e.id, function, target, args)
         else:
             self._undeclared(e.id, e.function)
@@ -278,35 +262,17 @@ class _Checker:
         if function.name in _LOGICAL:
             self._resolve_logical(id, function, args)
             return
+        is_member = target is not None
         given = [self._type(arg) for arg in (args if target is None else (target, *args))]
-        result: Type | None = None
-        fitting: list[str] = []
-        for overload in function.overloads:
-            if overload.is_member is (target is None) or self._is_disabled(overload):
-                continue
-            found = self._result(overload, given)
-            if found is None:
-                continue
-            fitting.append(overload.id)
-            if result is None:
-                result = found
-            elif not result.is_dyn and found != result:
-                result = DYN
+        result, overloads = resolve(
+            function, given, self._substitution, is_member=is_member, mixed_numbers=self._mixed_numbers
+        )
         if result is None:
-            self._no_overload(id, function.name, given, is_member=target is not None)
-            return
-        self.types[id] = result
-        self.references[id] = Reference(overloads=tuple(fitting))
-
-    def _result(self, overload: Overload, given: Sequence[Type]) -> Type | None:
-        """Return what this overload returns for these arguments; None if they do not fit."""
-        params, result = overload.params, overload.result
-        if names := parameters((result, *params)):
-            variables = {name: self._substitution.variable() for name in names}
-            params = tuple(instantiate(p, variables) for p in params)
-            result = instantiate(result, variables)
-        fits = self._substitution.all_assignable(given, params)
-        return self._substitution.apply(result) if fits else None
+            self._report(id, no_overload(function, given, self._substitution, is_member=is_member))
+            self.types[id] = ERROR
+        else:
+            self.types[id] = result
+            self.references[id] = Reference(overloads=overloads)
 
     def _resolve_logical(self, id: int, function: Function, args: Sequence[Expr]) -> None:
         wrong = [arg for arg in args if not self._substitution.assignable(self._type(arg), BOOL)]
@@ -315,16 +281,6 @@ class _Checker:
         self.types[id] = ERROR if wrong else BOOL
         if not wrong:
             self.references[id] = Reference(overloads=tuple(o.id for o in function.overloads))
-
-    def _is_disabled(self, overload: Overload) -> bool:
-        return not self._mixed_numbers and _compares_mixed_numbers(overload.id)
-
-    def _no_overload(self, id: int, name: str, given: Sequence[Type], *, is_member: bool) -> None:
-        texts = [describe(self._substitution.apply(t, free_is_dyn=True)) for t in given]
-        target = f"{texts.pop(0)}." if is_member else ""
-        signature = f"{target}({', '.join(texts)})"
-        self._report(id, f"found no matching overload for '{name}' applied to '{signature}'")
-        self.types[id] = ERROR
 
     # Literals of lists, maps and objects
 
@@ -368,7 +324,7 @@ class _Checker:
         return most_general(before, t) if self._substitution.assignable(before, t) else DYN
 
     def _struct(self, e: StructLiteral) -> _Visit:
-        name = self._lookup(e.type_name)
+        name = self._scopes.find(e.type_name)
         if name is None:
             self._undeclared(e.id, e.type_name)
             return e
@@ -409,15 +365,15 @@ class _Checker:
         accumulated = self._type(init)
         first, second = self._range_types(range, e.variable2)
         self._mixed_numbers = True  # the reference forgets what is disabled when it enters a comprehension
-        self._scopes.append({e.accumulator: accumulated})
-        self._scopes.append({e.variable2: second, e.variable: first} if e.variable2 else {e.variable: first})
+        self._scopes.enter({e.accumulator: accumulated})
+        self._scopes.enter({e.variable2: second, e.variable: first} if e.variable2 else {e.variable: first})
         condition = yield e.condition
         self._expect(condition, BOOL)
         step = yield e.step
         self._expect(step, accumulated)
-        self._scopes.pop()
+        self._scopes.leave()
         result = yield e.result
-        self._scopes.pop()
+        self._scopes.leave()
         self.types[e.id] = self._substitution.apply(self._type(result))
         return replace(e, range=range, init=init, condition=condition, step=step, result=result)
 
@@ -438,13 +394,3 @@ class _Checker:
     def _expect(self, e: Expr, t: Type) -> None:
         if not self._substitution.assignable(t, self._type(e)):
             self._mismatch(e.id, t, self._type(e))
-
-
-_NUMBERS = ("double", "int64", "uint64")
-
-
-def _compares_mixed_numbers(overload: str) -> bool:
-    """Return whether this is an overload such as `less_int64_double`."""
-    name, _, right = overload.rpartition("_")
-    operator, _, left = name.rpartition("_")
-    return right in _NUMBERS and left in _NUMBERS and left != right and operator.startswith(("less", "greater"))

@@ -6,10 +6,28 @@ Every function raises ValueError with the reference's text. `\\x41` is a charact
 import math
 import re
 
-from devlet.cel.values import INT_MAX, INT_MIN, UINT_MAX, Uint
+from devlet.cel import lexer
+from devlet.cel.lexer import Token
+from devlet.cel.values import INT_MAX, INT_MIN, UINT_MAX, Constant, Uint
 
 _ESCAPE = re.compile(r"\\(?:([xX])(..)|u(....)|U(.{8})|([0-3]..)|(.))", re.DOTALL)
 _PLAIN = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+def literal_value(token: Token, negative: bool) -> Constant:
+    match token.kind:
+        case "true" | "false":
+            return token.kind == "true"
+        case "null":
+            return None
+        case lexer.NUM_INT:
+            return int_value(token.text, negative)
+        case lexer.NUM_UINT:
+            return uint_value(token.text)
+        case lexer.NUM_FLOAT:
+            return double_value(token.text, negative)
+        case _:
+            return string_value(token.text)
 
 
 def int_value(text: str, negative: bool) -> int:

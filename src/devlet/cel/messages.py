@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from devlet.cel.operators import TIMESTAMP_MAX, TIMESTAMP_MIN
-from devlet.cel.values import CelError, Duration, Timestamp, Uint, Value
+from devlet.cel.values import TIMESTAMP_MAX, TIMESTAMP_MIN, CelError, Duration, Timestamp, Uint, Value
 
 _WRAPPED: Final[Mapping[str, Value]] = {
     "BoolValue": False,

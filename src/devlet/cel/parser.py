@@ -6,7 +6,6 @@ As in the reference, chains of `&&` and `||` become balanced trees, so the order
 
 import re
 from collections.abc import Callable, Collection
-from functools import lru_cache
 from typing import Final
 
 from devlet.cel import lexer
@@ -26,20 +25,17 @@ from devlet.cel.ast import (
 )
 from devlet.cel.issues import NOWHERE, CompileError, Issue
 from devlet.cel.lexer import EOF, ESC_IDENTIFIER, IDENTIFIER, NUM_FLOAT, NUM_INT, Token
-from devlet.cel.literals import double_value, int_value, string_value, uint_value
-from devlet.cel.macros import ALL, MacroError, Maker, by_signature
+from devlet.cel.literals import literal_value
+from devlet.cel.macros import ALL
+from devlet.cel.nodes import Nodes
 from devlet.cel.recursion import with_room
 from devlet.cel.syntax_errors import syntax_errors
-from devlet.cel.values import Constant
 
 LONGEST: Final = 100_000
 """The limit on code points in an expression."""
 
 DEEPEST: Final = 250
 """The limit on levels of nesting of each kind."""
-
-LARGEST: Final = 12_000
-"""The limit on nodes of a tree. `optMap` copies its target, so a chain of them would use unlimited memory."""
 
 _MOST: Final = 100
 """The limit on syntax errors in one expression."""
@@ -82,37 +78,28 @@ class _NotAnExpression(Exception):
         self.issue = Issue("Syntax error: not an expression", offset)
 
 
-_macros = lru_cache(maxsize=64)(by_signature)
-
-
 class _Parser:
     def __init__(self, text: str, macros: frozenset[str]) -> None:
         self._text = text
-        self._macros = _macros(macros)
         self._has_optionals = "optMap" in macros
         self._read = lexer.tokenize(text)
         self._tokens = self._read.tokens
-        self._issues: list[Issue] = []
+        self._nodes = Nodes(text, macros)
         self._at = 0
-        self._positions: dict[int, int] = {}
-        self._spans: dict[int, tuple[int, int]] = {}
-        self._heights: dict[int, int] = {}
-        self._macro_calls: dict[int, Call] = {}
         self._open = {"expr": 0, "relation": 0, "calc": 0}
 
     def parse(self) -> Parsed:
-        broken = self._read.issues
+        nodes, broken = self._nodes, self._read.issues
         try:
             root = self._expr()
             self._expect(EOF)
         except _NotAnExpression as e:
             found = [*broken, *(syntax_errors(self._read, DEEPEST) or [e.issue])]
-            raise CompileError(self._text, [*self._issues, *_capped(found)]) from None
-        if self._heights[root.id] > DEEPEST:
-            self._issues = [Issue("max recursion depth exceeded")]
-        if broken or self._issues:
-            raise CompileError(self._text, [*self._issues, *_capped(broken)])
-        return Parsed(root, Source(self._text, self._positions, self._spans), self._macro_calls)
+            raise CompileError(self._text, [*nodes.issues, *_capped(found)]) from None
+        issues = [Issue("max recursion depth exceeded")] if nodes.heights[root.id] > DEEPEST else nodes.issues
+        if broken or issues:
+            raise CompileError(self._text, [*issues, *_capped(broken)])
+        return Parsed(root, Source(self._text, nodes.positions, nodes.spans), nodes.macro_calls)
 
     # Tokens
 
@@ -137,42 +124,13 @@ class _Parser:
 
     def _new(self, offset: int, start: int, *children: Expr, deeper: bool = False) -> int:
         """Return an id for a node that is shown at `offset` and reaches from `start` to the last token read."""
-        id = len(self._positions) + 1
-        self._positions[id] = offset
-        self._spans[id] = (start, self._tokens[self._at - 1].end)
-        self._heights[id] = max((self._heights[child.id] for child in children), default=0) + deeper
-        return id
+        return self._nodes.new(offset, (start, self._tokens[self._at - 1].end), children, deeper=deeper)
 
     def _problem(self, message: str, offset: int) -> Expr:
-        self._issues.append(Issue(message, offset))
-        return Literal(self._new(offset, offset), None)
+        return self._nodes.problem(message, offset, self._tokens[self._at - 1].end)
 
     def _call(self, token: Token, start: int, function: str, *args: Expr, deeper: bool = True) -> Expr:
         return Call(self._new(token.start, start, *args, deeper=deeper), function, None, args)
-
-    def _call_or_macro(self, id: int, function: str, target: Expr | None, args: tuple[Expr, ...]) -> Expr:
-        macro = self._macros.get((function, len(args), target is not None))
-        if macro is None:
-            return Call(id, function, target, args)
-        try:
-            made = macro.expand(Maker(lambda like: self._like(like or id, id)), target or args[0], args)
-        except MacroError as e:
-            return self._problem(e.message, self._positions[e.node])
-        if made is None:
-            return Call(id, function, target, args)
-        self._spans[made.id] = self._spans[id]
-        self._heights[made.id] = self._heights[id]
-        self._macro_calls[made.id] = Call(0, function, target, args)
-        return made
-
-    def _like(self, id: int, macro: int) -> int:
-        new = len(self._positions) + 1
-        if new > LARGEST:
-            message = f"expression is too large: its macros expand to more than {LARGEST} nodes"
-            raise CompileError(self._text, [Issue(message, self._positions[macro])])
-        self._positions[new] = self._positions[id]
-        self._heights[new] = self._heights[id]
-        return new
 
     def _enter(self, rule: str) -> None:
         self._open[rule] += 1
@@ -212,7 +170,7 @@ class _Parser:
         left = self._balanced(op, terms[: middle + 1], ops[:middle], bounds[: middle + 1])
         right = self._balanced(op, terms[middle + 1 :], ops[middle + 1 :], bounds[middle + 1 :])
         node = self._call(ops[middle], bounds[0][0], f"_{op}_", left, right, deeper=False)
-        self._spans[node.id] = (bounds[0][0], bounds[-1][1])
+        self._nodes.spans[node.id] = (bounds[0][0], bounds[-1][1])
         return node
 
     def _relation(self, nested: bool = False) -> Expr:
@@ -288,7 +246,7 @@ class _Parser:
         self._expect(")")
         children = args if target is None else (target, *args)
         id = self._new(bracket.start, start, *children, deeper=target is not None)
-        return self._call_or_macro(id, function, target, args)
+        return self._nodes.call(id, function, target, args)
 
     def _several(self, item: Callable[[], Expr]) -> tuple[Expr, ...]:
         items = [item()]
@@ -323,10 +281,10 @@ class _Parser:
             if self._kind == "(":
                 return self._arguments_of(name, None, first.start)
             return Ident(self._new(token.start, first.start), name)
-        known = len(self._issues)
+        known = len(self._nodes.issues)
         if self._kind == "(":
             self._arguments_of(name, None, first.start)
-        del self._issues[known:]
+        del self._nodes.issues[known:]
         return self._problem(f"reserved identifier: {token.text}", first.start)
 
     def _is_struct(self) -> bool:
@@ -416,23 +374,7 @@ class _Parser:
         token = self._expect(*(_NUMBERS if sign else _LITERALS))
         start = sign.start if sign else token.start
         try:
-            value = _value(token, negative=sign is not None)
+            value = literal_value(token, negative=sign is not None)
         except ValueError as e:
             return self._problem(str(e), start)
         return Literal(self._new(start, start), value)
-
-
-def _value(token: Token, negative: bool) -> Constant:
-    match token.kind:
-        case "true" | "false":
-            return token.kind == "true"
-        case "null":
-            return None
-        case lexer.NUM_INT:
-            return int_value(token.text, negative)
-        case lexer.NUM_UINT:
-            return uint_value(token.text)
-        case lexer.NUM_FLOAT:
-            return double_value(token.text, negative)
-        case _:
-            return string_value(token.text)

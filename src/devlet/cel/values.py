@@ -69,3 +69,13 @@ NONE: Final = Optional(None, False)
 INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**63 - 1
 UINT_MAX: Final = 2**64 - 1
+
+TIMESTAMP_MIN: Final = -62135596800 * 10**9
+TIMESTAMP_MAX: Final = 253402300800 * 10**9 - 1
+
+
+def timestamp(nanoseconds: int, offset: int = 0) -> Timestamp:
+    """Return a timestamp from the year 1 to the year 9999, or raise an error."""
+    if not TIMESTAMP_MIN <= nanoseconds <= TIMESTAMP_MAX:
+        raise CelError("timestamp overflow")
+    return Timestamp(nanoseconds, offset)

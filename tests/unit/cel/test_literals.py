@@ -2,7 +2,8 @@ import math
 
 import pytest
 
-from devlet.cel.literals import double_value, int_value, string_value, uint_value
+from devlet.cel.lexer import tokenize
+from devlet.cel.literals import double_value, int_value, literal_value, string_value, uint_value
 from devlet.cel.values import Uint
 
 
@@ -68,3 +69,12 @@ def test_strings_lose_quotes_and_escapes(text: str, value: str | bytes) -> None:
 def test_invalid_escapes_are_rejected(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=f"^{message}$"):
         string_value(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("true", True), ("false", False), ("null", None), ("1", -1), ("1u", Uint(1)), ("1.5", -1.5), ("'a'", "a")],
+)
+def test_the_kind_of_the_token_determines_the_type_of_the_value(text: str, value: object) -> None:
+    found = literal_value(tokenize(text).tokens[0], negative=isinstance(value, int | float) and value < 0)
+    assert (found, type(found)) == (value, type(value))

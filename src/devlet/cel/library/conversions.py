@@ -12,7 +12,6 @@ from typing import Final
 from devlet.cel.functions import UNBOUNDED, CallEstimate, Function, Library, Overload, Range, SizedNode
 from devlet.cel.library.ranges import STRING_FACTOR, scaled, scan_cost, size_of
 from devlet.cel.library.times import duration_text, parse_duration, parse_timestamp, timestamp_text
-from devlet.cel.operators import timestamp
 from devlet.cel.texts import double_text
 from devlet.cel.types import (
     BOOL,
@@ -30,7 +29,7 @@ from devlet.cel.types import (
     type_name,
     type_of,
 )
-from devlet.cel.values import INT_MAX, INT_MIN, UINT_MAX, CelError, Duration, Timestamp, Uint, Value
+from devlet.cel.values import INT_MAX, INT_MIN, UINT_MAX, CelError, Duration, Timestamp, Uint, Value, timestamp
 
 _integer = re.compile(r"[+-]?[0-9]{1,4000}+").fullmatch
 _natural = re.compile(r"[0-9]{1,4000}+").fullmatch

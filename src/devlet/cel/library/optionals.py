@@ -10,7 +10,7 @@ from devlet.cel import operators
 from devlet.cel.functions import Function, Library, Overload
 from devlet.cel.texts import key_text
 from devlet.cel.types import BOOL, DYN, INT, OPTIONAL, STRING, Kind, Type, list_of, map_of, optional_of
-from devlet.cel.values import NONE, CelError, Duration, Optional, Timestamp, Value
+from devlet.cel.values import NONE, TIMESTAMP_MIN, CelError, Duration, Optional, Timestamp, Value
 
 _K: Final = Type(Kind.PARAM, "K")
 _V: Final = Type(Kind.PARAM, "V")
@@ -27,7 +27,7 @@ def is_zero(value: Value) -> bool:
     """Return whether the value is null, false, 0, empty, or the year 1. Library values and optionals have no zero
     value."""
     if isinstance(value, Timestamp):
-        return value.nanoseconds == operators.TIMESTAMP_MIN
+        return value.nanoseconds == TIMESTAMP_MIN
     if isinstance(value, Duration):
         return value.nanoseconds == 0
     return value is None or (isinstance(value, bool | int | float | str | bytes | list | tuple | dict) and not value)

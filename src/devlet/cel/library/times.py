@@ -13,10 +13,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from devlet.cel.functions import Function, Library, Overload
 from devlet.cel.library.go_text import quoted
-from devlet.cel.operators import TIMESTAMP_MAX, TIMESTAMP_MIN, timestamp
 from devlet.cel.texts import plain_double_text
 from devlet.cel.types import DURATION, INT, STRING, TIMESTAMP
-from devlet.cel.values import INT_MAX, INT_MIN, CelError, Duration, Timestamp
+from devlet.cel.values import INT_MAX, INT_MIN, TIMESTAMP_MAX, TIMESTAMP_MIN, CelError, Duration, Timestamp, timestamp
 
 _SECOND: Final = 10**9
 _DAY: Final = 86400

@@ -3,9 +3,8 @@ from typing import Any
 import pytest
 
 from devlet.cel.library.optionals import LIBRARY, is_zero
-from devlet.cel.operators import TIMESTAMP_MIN
 from devlet.cel.types import INT
-from devlet.cel.values import NONE, CelError, Duration, Optional, Timestamp, Uint
+from devlet.cel.values import NONE, TIMESTAMP_MIN, CelError, Duration, Optional, Timestamp, Uint
 from devlet.objects.values.quantity import Quantity
 
 CALLS = {overload.id: overload.call for function in LIBRARY.functions for overload in function.overloads}

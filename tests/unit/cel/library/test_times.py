@@ -3,8 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devlet.cel.library.times import LIBRARY, duration_text, parse_duration, parse_timestamp, timestamp_text
-from devlet.cel.operators import TIMESTAMP_MAX, TIMESTAMP_MIN
-from devlet.cel.values import INT_MAX, INT_MIN, CelError, Duration, Timestamp
+from devlet.cel.values import INT_MAX, INT_MIN, TIMESTAMP_MAX, TIMESTAMP_MIN, CelError, Duration, Timestamp
 
 CALLS = {overload.id: overload.call for function in LIBRARY.functions for overload in function.overloads}
 SECOND = 10**9
