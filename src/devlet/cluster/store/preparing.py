@@ -11,7 +11,7 @@ from devlet.errors import BadRequest
 from devlet.objects.documents import Document, copy
 from devlet.objects.kind_rules import default
 from devlet.objects.kinds import Kind
-from devlet.objects.patches.field_sets import FieldSet
+from devlet.objects.patches.field_sets import EMPTY, FieldSet
 from devlet.objects.values.timestamps import format_time
 
 # In the order in which the reference writes them; the ledger fills the version in.
@@ -95,6 +95,8 @@ def reset_fields(kind: Kind, subresource: str) -> FieldSet | None:
     """Return the fields that a write to this endpoint cannot own, if they differ from the rule for all kinds."""
     if subresource == "status" and "labels" in strategy_of(kind).status_keeps:
         return FieldSet({"f:metadata": {}, "f:spec": {}})
+    if not subresource and not kind.has_status:  # a custom resource whose status is a field like any other
+        return EMPTY
     return None
 
 

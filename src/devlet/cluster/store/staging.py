@@ -92,6 +92,7 @@ class Staging:
                 resource.api_version,
                 "",
                 format_time(now),
+                reset=preparing.reset_fields(resource.kind, ""),
             )
         new = preparing.ordered(new)
         if options.dry_run:
@@ -143,7 +144,13 @@ class Staging:
         guards.check(options, new, old)
         if not applied:
             new["metadata"]["managedFields"] = managed_fields.updated(
-                old, new, _manager(options), resource.api_version, subresource, format_time(now)
+                old,
+                new,
+                _manager(options),
+                resource.api_version,
+                subresource,
+                format_time(now),
+                reset=preparing.reset_fields(resource.kind, subresource),
             )
         new = preparing.ordered(new)
         unchanged = {**new, "metadata": {**new["metadata"], "resourceVersion": str(old_record.version)}}

@@ -160,8 +160,10 @@ class PendingPods:
     # Other pods
 
     def await_others(self, record: PendingPod) -> None:
-        """Retry the pod whenever other pods are placed, because it has pod affinity."""
-        self._with_affinity.add(record)
+        """Retry the pod whenever other pods are placed, because it has pod affinity. Do nothing if it was forgotten
+        during its attempt."""
+        if self._records.get(record.pod.uid) is record:
+            self._with_affinity.add(record)
 
     def pods_changed(self) -> None:
         """A pod was placed, or the labels of a placed pod or its namespace changed: retry those with pod affinity."""

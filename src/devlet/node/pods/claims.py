@@ -115,7 +115,7 @@ class PodClaims:
 
     def hurry(self) -> bool:
         """Bring the next attempt forward: a driver or a claim has changed. Return True if that makes a difference."""
-        return self._preparing.hurry() or self._unpreparing.hurry()
+        return any([self._preparing.hurry(), self._unpreparing.hurry()])  # both, whatever the first one returns
 
     def hold_back(self, plan: Plan) -> Plan:
         """Return the plan for the time until the claims are prepared: no container starts, and each says why."""

@@ -159,7 +159,7 @@ class PodWorker:
 
     def health_changed(self) -> None:
         """Write the health of the pod's devices again. If the pod has ended, it may explain why."""
-        self._end.is_outdated = self.state is State.ENDED
+        self._end.is_outdated = self.state not in LIVE  # the last status may have been worked out already
         self.poke()
 
     def poke(self) -> None:

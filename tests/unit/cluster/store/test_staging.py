@@ -11,7 +11,7 @@ from devlet.cluster.store.staging import Staging, key_of
 from devlet.errors import AlreadyExists, BadRequest, Conflict, NotFound
 from devlet.objects.documents import Document
 from devlet.objects.kind_rules import Rules
-from devlet.objects.kinds import CONFIG_MAPS, NAMESPACES
+from devlet.objects.kinds import CONFIG_MAPS, NAMESPACES, Kind, Resource
 from devlet.testing.fake_clock import FakeClock
 
 pytestmark = pytest.mark.anyio
@@ -107,4 +107,18 @@ async def test_an_apply_makes_what_is_not_there_and_is_for_the_object_that_was_a
     assert made["metadata"]["managedFields"][0]["operation"] == "Apply" and pending
     with pytest.raises(BadRequest, match=r"the name of the object \(a\) does not match the name on the URL \(b\)"):
         staging.patch(CONFIG_MAPS, ("default", "b"), ApplyPatch(document()), "", OPTIONS)
+    await pending.durable()
+
+
+@pytest.mark.parametrize("subresources", [(), ("status",)], ids=["without the subresource", "with it"])
+async def test_an_apply_sets_the_status_of_a_custom_resource_without_the_status_subresource(
+    staging: Staging, subresources: tuple[str, ...]
+) -> None:
+    kind = Kind("Widget", "widgets", ("example.com/v1",), subresources=subresources)
+    widget: Document = {"kind": "Widget", "apiVersion": "example.com/v1", "metadata": {"name": "a"}}
+    content: Document = {"spec": {"size": 1}, "status": {"phase": "Done"}}
+    made, pending = staging.patch(Resource(kind, "example.com/v1"), KEY, ApplyPatch(widget | content), "", OPTIONS)
+    (entry,) = made["metadata"]["managedFields"]
+    assert ("f:status" in entry["fieldsV1"]) is (made.get("status") == content["status"]) is (not subresources)
+    assert pending
     await pending.durable()

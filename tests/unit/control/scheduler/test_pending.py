@@ -76,6 +76,17 @@ async def test_the_record_of_a_pod_that_is_deleted_while_it_is_being_bound_stays
     assert pending.binding(A) is None and A not in pending.queue
 
 
+async def test_a_record_that_was_forgotten_during_its_attempt_does_not_wait_for_other_pods() -> None:
+    pending = PendingPods(FakeClock(), TIMES)
+    forgotten = await attempted(pending, A)
+    pending.forget(A)
+    pending.await_others(forgotten)
+    await attempted(pending, A)
+    pending.queue.wait(A, Wake.ITSELF)
+    pending.pods_changed()
+    assert not pending.queue.ready
+
+
 async def test_a_placed_pod_wakes_those_with_pod_affinity() -> None:
     pending = PendingPods(FakeClock(), TIMES)
     near, other = await attempted(pending, A), await attempted(pending, B)

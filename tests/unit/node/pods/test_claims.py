@@ -34,13 +34,17 @@ CLAIM = {
 @asynccontextmanager
 async def driven(node: "NodeHarness", now: "Running") -> AsyncIterator[FakeDraDriver]:
     async with FakeDraDriver(node.root, NAME, keep=True) as driver:
-        await now.drivers.register(NAME, driver.path, ["v1.DRAPlugin"])
-
-        async def usable() -> bool:
-            return now.drivers.is_usable(NAME)
-
-        await until(usable)
+        await register(now, driver)
         yield driver
+
+
+async def register(now: "Running", driver: FakeDraDriver) -> None:
+    await now.drivers.register(NAME, driver.path, ["v1.DRAPlugin"])
+
+    async def usable() -> bool:
+        return now.drivers.is_usable(NAME)
+
+    await until(usable)
 
 
 async def create(node: "NodeHarness", make_pod: MakePod, **spec: Any) -> PodUID:
@@ -202,6 +206,24 @@ async def test_a_deadline_ends_the_wait_for_a_driver(node: "NodeHarness", make_p
         status = await node.phase("p", "Failed")
         assert status["reason"] == "DeadlineExceeded" and not driver.prepared
         assert not (await node.store.list(EVENTS, options=ListOptions(field_selector="reason=Started"))).items
+
+
+async def test_a_pod_that_was_never_prepared_is_unprepared_as_soon_as_a_driver_changes(
+    node: "NodeHarness", make_pod: MakePod
+) -> None:
+    async with node.running() as now, driven(node, now) as driver:
+        driver.fail(PREPARE, text="out of order")
+        driver.fail(UNPREPARE, text="still busy")
+        await create(node, make_pod)
+        await node.status("p", lambda found: "out of order" in held_up(found))
+        await node.store.delete(PODS, "p", "default")
+        await driver.until_asked(UNPREPARE, 1)
+        await node.event("FailedUnprepareDynamicResources")
+        driver.recover(UNPREPARE)
+        await now.drivers.deregister(NAME, driver.path)
+        await register(now, driver)
+        await node.pass_time(0.2)  # and not the second until the next attempt without a hint
+        await node.gone("p")
 
 
 def ended_but_not_over(status: Document) -> bool:

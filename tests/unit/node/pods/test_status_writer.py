@@ -12,6 +12,7 @@ from devlet.kit.backoff import Backoff
 from devlet.node.pods.manager import Settings
 from devlet.objects.documents import Document
 from devlet.objects.identifiers import PodUID
+from devlet.testing.waiting import until
 
 if TYPE_CHECKING:
     from tests.unit.node.pods.conftest import NodeHarness
@@ -74,6 +75,27 @@ async def test_health_after_the_end_is_written_again_if_that_failed(node: "NodeH
         await node.pass_time(10)
         await node.status("p", lambda found: health(found) == "Unhealthy")
         assert away.failures == 0
+
+
+async def test_health_that_changes_before_the_end_is_written_reaches_the_status(
+    node: "NodeHarness", make_pod: MakePod
+) -> None:
+    away = Away(node.store)
+    node.cluster = cast(Cluster, away)
+    node.health["claim:gpu"] = "Healthy"
+
+    async def failures() -> int:
+        return away.failures
+
+    async with node.running(QUICK) as now:
+        uid = await node.create(make_pod("p", restartPolicy="Never", annotations={"devlet.dev/run-for": "5s"}))
+        await node.phase("p", "Running")
+        away.failures = 1
+        await node.pass_time(5)
+        await until(failures, lambda left: not left)
+        node.health["claim:gpu"] = "Unhealthy"
+        now.pods.health_changed(frozenset({PodUID(uid)}))
+        await node.status("p", lambda found: health(found) == "Unhealthy" and found["phase"] == "Succeeded")
 
 
 async def test_the_end_of_a_pod_is_written_again_if_that_failed(node: "NodeHarness", make_pod: MakePod) -> None:
