@@ -191,7 +191,8 @@ def _serve(control: socket.socket) -> bytes:
                     return request
                 for file in files:
                     os.close(file)
-                status.send(str(pid).encode())
+                with suppress(OSError):  # the one who asked may have ended; the process is waited for all the same
+                    status.send(str(pid).encode())
                 pidfd = os.pidfd_open(pid)
                 running[pidfd] = pid, status
                 selector.register(pidfd, selectors.EVENT_READ)
