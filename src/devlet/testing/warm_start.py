@@ -191,7 +191,7 @@ def _serve(control: socket.socket) -> bytes:
                     return request
                 for file in files:
                     os.close(file)
-                with suppress(OSError):  # the one who asked may have ended; the process is waited for all the same
+                with suppress(OSError):  # the requester may have exited; the process is waited for anyway
                     status.send(str(pid).encode())
                 pidfd = os.pidfd_open(pid)
                 running[pidfd] = pid, status
